@@ -128,8 +128,17 @@ class MemoryTransport(asyncio.Transport):
     def __init__(self, protocol: asyncio.BufferedProtocol) -> None:
         super().__init__()
         self.protocol = protocol
-        self.closed = False
+        self.closed = self.paused = False
+        self.kept = b""
         self.loop = asyncio.get_running_loop()
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+        kept, self.kept = self.kept, b""
+        self.deliver(kept)
 
     def write(self, data: Any) -> None:
         if not self.closed:
@@ -145,6 +154,9 @@ class MemoryTransport(asyncio.Transport):
         self.loop.call_soon(self.deliver_now, data)
 
     def deliver_now(self, data: bytes) -> None:
+        if self.paused:
+            self.kept += data
+            return
         while data and not self.closed:
             space = self.protocol.get_buffer(-1)
             count = min(len(space), len(data))

@@ -15,6 +15,7 @@ from headrace.buffers import (
     delivery_future,
     direct_lane,
     fast_path,
+    fetch_lane,
     future_condition,
     record_accumulator,
     report_run,
@@ -24,8 +25,8 @@ from headrace.records import batch, builder, hashing, header, message
 from headrace.records.columns import capsules, columns, joined_rows
 
 _MODULES = (batch, buffer_pool, builder, capsules, closed_batch, column_input, columns, delivery_future, direct_lane,
-            fast_path, future_condition, hashing, header, joined_rows, message, record_accumulator, report_run,
-            spin_wait)
+            fast_path, fetch_lane, future_condition, hashing, header, joined_rows, message, record_accumulator,
+            report_run, spin_wait)
 
 
 class Twin(SimpleNamespace):

@@ -23,6 +23,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.delivery_future import DeliveryFuture
     from headrace.buffers.direct_lane import DirectLane, DirectPartition
     from headrace.buffers.fast_path import AIOProduceFastPath, ProduceFastPath, ServeFastPath
+    from headrace.buffers.fetch_lane import FetchLane
     from headrace.buffers.future_condition import FutureCondition
     from headrace.buffers.record_accumulator import WAKE, RecordAccumulator
     from headrace.buffers.report_run import ReportRun
@@ -36,6 +37,7 @@ else:
         DeliveryFuture,
         DirectLane,
         DirectPartition,
+        FetchLane,
         FutureCondition,
         ProduceFastPath,
         RecordAccumulator,
@@ -55,6 +57,7 @@ __all__ = [
     "DeliveryFuture",
     "DirectLane",
     "DirectPartition",
+    "FetchLane",
     "FutureCondition",
     "ProduceFastPath",
     "ProduceResult",

@@ -6,7 +6,10 @@
 #include <stdint.h>
 #include <time.h>
 #ifndef _WIN32
+#include <errno.h>
+#include <poll.h>
 #include <sched.h>
+#include <unistd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #ifndef MSG_NOSIGNAL
@@ -54,6 +57,47 @@ static inline int64_t headrace_send(int file, const uint8_t *head, size_t head_s
     message.msg_iov = pieces;
     message.msg_iovlen = tail_size ? 3 : 2;
     return sendmsg(file, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+#endif
+}
+
+/* Wait until a socket has bytes, or a second file has, or the time is over: 1 and 2 added up, -1 for a signal. */
+static inline int headrace_poll(int file, int wake, int timeout_ms) {
+#ifdef _WIN32
+    return 2;
+#else
+    struct pollfd files[2] = {{file, POLLIN, 0}, {wake, POLLIN, 0}};
+    if (poll(files, 2, timeout_ms) < 0) return errno == EINTR ? -1 : 1;
+    return (files[0].revents ? 1 : 0) | (files[1].revents ? 2 : 0);
+#endif
+}
+
+/* Receive what is there: how many bytes, 0 at the end, -1 for nothing yet, -2 when the connection is gone. */
+static inline int64_t headrace_receive(int file, uint8_t *data, size_t size) {
+#ifdef _WIN32
+    return -2;
+#else
+    ssize_t count = recv(file, data, size, MSG_DONTWAIT);
+    return count >= 0 ? count : errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? -1 : -2;
+#endif
+}
+
+/* Forget what was written to a file that wakes. */
+static inline void headrace_drain(int wake) {
+#ifndef _WIN32
+    uint64_t count;
+    ssize_t got = read(wake, &count, sizeof count);
+    (void)got;
+#endif
+}
+
+/* Seconds as time.monotonic() counts them on the systems that have the files above. */
+static inline double headrace_clock(void) {
+#ifdef _WIN32
+    return 0.0;
+#else
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 #endif
 }
 

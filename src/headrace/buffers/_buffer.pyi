@@ -11,6 +11,7 @@ from headrace.buffers.direct_lane import DirectPartition as DirectPartition
 from headrace.buffers.fast_path import AIOProduceFastPath as AIOProduceFastPath
 from headrace.buffers.fast_path import ProduceFastPath as ProduceFastPath
 from headrace.buffers.fast_path import ServeFastPath as ServeFastPath
+from headrace.buffers.fetch_lane import FetchLane as FetchLane
 from headrace.buffers.future_condition import FutureCondition as FutureCondition
 from headrace.buffers.record_accumulator import WAKE as WAKE
 from headrace.buffers.record_accumulator import RecordAccumulator as RecordAccumulator

@@ -9,6 +9,7 @@
     RecordAccumulator      the open batches of a topic
     FutureCondition        what guards a future
     DirectLane, ...        the way of a batch that its own thread sends
+    FetchLane              the way of fetches whose replies are taken by the thread that waits for them
     append_columns         Arrow's buffers into an accumulator
     ProduceFastPath, ...   `produce()` with what it needs at hand
     SpinWait               to see at once what another thread has done
@@ -45,6 +46,7 @@ from headrace.records._batch cimport (
     BatchBuilder,
     Block,
     Fields,
+    Head,
     MemoryPool,
     Message,
     Origin,
@@ -57,6 +59,7 @@ from headrace.records._batch cimport (
     point_at,
     put_number,
     read_field,
+    read_head,
     read_record,
     write_bytes,
     write_uvarint,
@@ -65,13 +68,14 @@ from headrace.records._batch cimport (
 from headrace.buffers.buffer_pool import queue_full
 from headrace.buffers.delivery_future import DoneCallback
 from headrace.buffers.refusals import count_parts, no_partition, sums_of, too_large
-from headrace.errors import KafkaException
+from headrace.errors import CorruptRecordError, KafkaException
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.message import encode_headers
 
 cdef extern from "Python.h":
     ctypedef struct PyObject:
         pass
+    int PyErr_CheckSignals() except -1
 
 cdef enum:
     SEND_RETURN = 0  # PySendResult
@@ -83,6 +87,10 @@ cdef extern from "_buffer.h":
     int headrace_load(const int *number) nogil
     void headrace_store(int *number, int value) nogil
     void headrace_watch(const int *number, int value, int64_t timeout_ns) nogil
+    double headrace_clock() nogil
+    void headrace_drain(int wake) nogil
+    int headrace_poll(int file, int wake, int timeout_ms) nogil
+    int64_t headrace_receive(int file, uint8_t *data, size_t size) nogil
     int64_t headrace_send(int file, const uint8_t *head, size_t head_size, const uint8_t *data, size_t size,
                           const uint8_t *tail, size_t tail_size) nogil
 
@@ -106,6 +114,7 @@ cdef enum:
     STEM = 1024  # the longest head of its request, which is made on the stack
     START = 12  # length, API, version, correlation id
     OFFSETS = 24  # base offset, log append time, log start offset
+    REPLY = 65536  # the largest reply that is taken by the thread that waits for it
     QUIET_S = 30  # a partition that was not used for so long goes the general way, which looks whether it is known still
 
 OVERHEAD_BYTES = OVERHEAD
@@ -757,6 +766,233 @@ cdef class DirectLane:
             p = numbers + OFFSETS + PyBytes_GET_SIZE(way._after)
             self.drop()
         return taken
+
+
+@cython.final
+cdef class FetchLane:
+    """One connection whose replies the thread that waits for records takes by itself; see the plain twin.
+
+    What takes a reply is one step for all other threads and for signals: nothing of Python runs between the request
+    for what follows and the place where the records are found.
+    """
+
+    cdef int _file, _wake  # -1 for none
+    cdef readonly bint lent, failed
+    cdef readonly int32_t correlation_id, session_epoch, partition
+    cdef readonly int64_t received_bytes, sent_bytes, reply_bytes, exchanges
+    cdef readonly double written_at, answered_at
+    cdef readonly object landed
+    cdef object _topic, _known, _phase
+    cdef bytes _request, _empty_request, _before, _between, _tail, _empty_reply
+    cdef Py_ssize_t _epoch_at, _partition_at, _leader_at, _offset_at, _empty_epoch_at, _known_at
+    cdef bint _flexible
+    cdef uint8_t *_data
+    cdef Py_ssize_t _filled
+    cdef bytes _rest
+
+    def __cinit__(self):
+        self._file = self._wake = -1
+
+    def __dealloc__(self):
+        free(self._data)
+
+    def start(self, int file, int wake, shapes not None, session not None, in_flight not None):
+        request, reply = shapes
+        if self._data == NULL:
+            self._data = <uint8_t *> malloc(REPLY)
+            if self._data == NULL:
+                raise MemoryError
+        self._request, (self._epoch_at, self._partition_at, self._leader_at, self._offset_at) = request[0]
+        self._empty_request, (self._empty_epoch_at,) = request[1]
+        self._before, self._known_at, self._between, self._flexible, self._tail = reply[0]
+        self._empty_reply = reply[1]
+        self._topic, self._known, self._phase = session
+        self.correlation_id, self.session_epoch, self.partition, self.written_at = in_flight
+        self.exchanges = self.sent_bytes = self.reply_bytes = self._filled = 0
+        self._rest = None
+        self._file, self._wake = file, wake
+        self.failed = False
+        self.lent = True
+
+    def stop(self):
+        data, rest = self._data[:self._filled], self._rest
+        self.lent = self.failed = False
+        self._file = -1
+        self._filled = 0
+        self._rest = self._known = None
+        self.wake()
+        return data, rest
+
+    def wake(self):
+        if self._wake >= 0:
+            os.eventfd_write(self._wake, 1)
+
+    def end(self):
+        self._wake = -1
+
+    def receive(self, double timeout_s):
+        cdef int file = self._file, wake = self._wake, found, timeout_ms
+        cdef double left, until = headrace_clock() + timeout_s
+        while self.lent and self._file == file and self.landed is None:
+            left = until - headrace_clock()
+            timeout_ms = <int> min(left * 1000 + 1, <double> INT32_MAX) if left > 0 else 0
+            PyErr_CheckSignals()
+            with nogil:
+                found = headrace_poll(file, wake, timeout_ms)
+            if found < 0:
+                continue
+            if found & 2 and self._wake == wake:
+                headrace_drain(wake)
+            if found & 1 and self.lent and self._file == file:
+                try:
+                    if not self._take():
+                        self.lent, self.failed = False, True
+                except BaseException:  # no memory
+                    self.lent, self.failed = False, True
+                    raise
+            if found & 2 or (found == 0 and timeout_ms == 0):
+                return
+
+    def settle(self, queue, fetched):
+        queue.append(fetched)
+        self.landed = None
+
+    cdef bint _take(self) except -1:
+        # Bytes have come; False if they are to be read in the general way.
+        cdef int64_t count = headrace_receive(self._file, self._data + self._filled, REPLY - self._filled)
+        cdef int64_t size
+        if count < 0:
+            return count == -1
+        self._filled += count
+        if count == 0:
+            return False
+        if self._filled < 4:
+            return True
+        size = <int32_t> get_number(self._data, 4)
+        if size < 4 or size > REPLY - 4 or self._filled > size + 4:
+            return False
+        return self._filled < size + 4 or self._reply(self._data + 4, size)
+
+    cdef bint _reply(self, const uint8_t *p, Py_ssize_t size) except -1:
+        # A whole reply, without its length.
+        cdef Py_ssize_t empty = PyBytes_GET_SIZE(self._empty_reply)
+        if <int32_t> get_number(p, 4) != self.correlation_id:
+            return False
+        if size - 4 == empty and memcmp(p + 4, PyBytes_AS_STRING(self._empty_reply), empty) == 0:
+            if not self._send(self._empty_request, -1, -1, 0):
+                return False
+            self._filled = 0
+            return True
+        return self._records(p, size)
+
+    cdef bint _records(self, const uint8_t *p, Py_ssize_t size) except -1:
+        # A reply with records of one partition, as it is expected.
+        cdef const uint8_t *before = <const uint8_t *> PyBytes_AS_STRING(self._before)
+        cdef const uint8_t *at = p + 4
+        cdef Py_ssize_t head = PyBytes_GET_SIZE(self._before), known = self._known_at
+        cdef Py_ssize_t between = PyBytes_GET_SIZE(self._between), tail = PyBytes_GET_SIZE(self._tail)
+        cdef Py_ssize_t length = size - 4 - head - OFFSETS - between - tail, width
+        cdef uint8_t written[8]
+        cdef int64_t high_watermark, last_stable, log_start, offset, next_offset, count = 0
+        cdef int32_t partition, leader_epoch = -1, first_epoch = -1
+        cdef Py_ssize_t used = 0
+        cdef Head batch
+        if length < HEADER or memcmp(at, before, known) or memcmp(at + known + 4, before + known + 4,
+                                                                  head - known - 4):
+            return False
+        partition = <int32_t> get_number(at + known, 4)
+        at += head
+        high_watermark = <int64_t> get_number(at, 8)
+        last_stable = <int64_t> get_number(at + 8, 8)
+        log_start = <int64_t> get_number(at + 16, 8)
+        at += OFFSETS
+        if memcmp(at, PyBytes_AS_STRING(self._between), between) or memcmp(
+                p + size - tail, PyBytes_AS_STRING(self._tail), tail):
+            return False
+        at += between
+        if self._flexible:
+            width = 1 if length < 128 else 2 if length <= 16_384 else 3
+            length -= width
+            if write_uvarint(written, length + 1) - written != width:
+                return False
+        else:
+            width = 4
+            length -= width
+            put_number(written, 4, length)
+        if length < HEADER or memcmp(at, written, width):
+            return False
+        at += width
+        asked = self._known.get((self._topic, partition))
+        if asked is None:
+            return False
+        state = asked.state
+        offset = asked.fetch_offset
+        if (state.epoch != asked.epoch or state.fetch_offset != offset or state.phase is not self._phase
+                or state.paused or state.stop_offset is not None):
+            return False
+        next_offset = offset
+        while used < length:
+            try:
+                if read_head(at + used, length - used, &batch, self._topic, partition) != 1:
+                    break
+            except CorruptRecordError:
+                return False
+            if batch.size > length - used:
+                break
+            if used == 0:
+                first_epoch = batch.leader_epoch
+            leader_epoch = batch.leader_epoch
+            next_offset = batch.last_offset + 1
+            count += batch.count
+            used += batch.size
+        if used != length or next_offset <= offset:
+            return False
+        landed = (state, asked.epoch, offset, next_offset, leader_epoch, at[:length], count,
+                  first_epoch if first_epoch == leader_epoch else -1)
+        if not self._send(self._request, partition, asked.leader_epoch, next_offset):
+            return False
+        # From here to the end nothing of Python runs.
+        self.landed = landed
+        asked.fetch_offset = state.fetch_offset = next_offset
+        state.fetch_epoch = leader_epoch
+        state.attempts = 0
+        state.high_watermark, state.last_stable, state.log_start = high_watermark, last_stable, log_start
+        state.received_bytes = state.received_bytes + length
+        state.received_records = state.received_records + count
+        self.received_bytes += length
+        self._filled = 0
+        return True
+
+    cdef bint _send(self, bytes request, int32_t partition, int32_t leader_epoch, int64_t offset) except -1:
+        # Ask for what comes next; False, with nothing changed, if that has to go the general way.
+        cdef uint8_t frame[STEM]
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(request)
+        cdef int32_t correlation_id = (self.correlation_id + 1) & INT32_MAX
+        cdef int32_t epoch = 1 if self.session_epoch == INT32_MAX else self.session_epoch + 1
+        cdef int64_t sent
+        if size > STEM:
+            return False
+        memcpy(frame, PyBytes_AS_STRING(request), size)
+        put_number(frame + 8, 4, <uint32_t> correlation_id)
+        if partition < 0:
+            put_number(frame + self._empty_epoch_at, 4, <uint32_t> epoch)
+        else:
+            put_number(frame + self._epoch_at, 4, <uint32_t> epoch)
+            put_number(frame + self._partition_at, 4, <uint32_t> partition)
+            put_number(frame + self._leader_at, 4, <uint32_t> leader_epoch)
+            put_number(frame + self._offset_at, 8, <uint64_t> offset)
+        sent = headrace_send(self._file, frame, size, NULL, 0, NULL, 0)
+        if sent <= 0:
+            return False
+        if sent < size:
+            self._rest = frame[sent:size]
+            self.lent, self.failed = False, True
+        self.answered_at = self.written_at = headrace_clock()
+        self.correlation_id, self.session_epoch, self.partition = correlation_id, epoch, partition
+        self.exchanges += 1
+        self.sent_bytes += size
+        self.reply_bytes += self._filled
+        return True
 
 
 @cython.final

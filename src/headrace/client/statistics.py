@@ -219,19 +219,20 @@ class ProducerStatistics(Statistics):
 
 
 class ConsumerStatistics(Statistics):
-    """A consumer's; `subscription` knows its partitions."""
+    """A consumer's; `subscription` knows its partitions, and `take_back` has all counted that came past the loop."""
 
     kind = "consumer"
 
     def __init__(
         self, config: Config, metadata: Metadata, driver: Driver, notify: Notify, waiting: Callable[[], int], *,
-        subscription: Subscription,
+        subscription: Subscription, take_back: Callable[[], object],
     ) -> None:
         super().__init__(config, metadata, driver, notify, waiting)
-        self._subscription = subscription
+        self._subscription, self._take_back = subscription, take_back
 
     def metrics(self) -> Metrics:
         """The consumer's figures now."""
+        self._take_back()
         metrics = super().metrics()
         topics: dict[str, TopicMetrics] = {}
         states = list(self._subscription)

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from headrace.buffers import FutureCondition, SpinWait
 from headrace.errors import WakeupError
@@ -25,7 +25,8 @@ from headrace.net.thread import SLICE_S, LoopCall, LoopThread
 from headrace.slotted import slotted
 
 __all__ = [
-    "TURN", "LoopWaits", "Meanwhile", "SteadyFuture", "Steps", "ThreadWaits", "Wait", "deadline", "seconds", "submit",
+    "TURN", "DirectWait", "LoopWaits", "Meanwhile", "SteadyFuture", "Steps", "ThreadWaits", "Wait", "deadline",
+    "seconds", "submit",
 ]
 
 T = TypeVar("T")
@@ -37,6 +38,23 @@ _log = logging.getLogger("headrace")
 Meanwhile = Callable[[], object]
 
 
+class DirectWait(Protocol):
+    """Makes happen what is waited for, in the thread that waits."""
+
+    @property
+    def ready(self) -> bool:
+        """False while there is nothing to do; the thread sleeps then."""
+        ...
+
+    def receive(self, timeout_s: float) -> None:
+        """Wait so long at most, until something has happened, until `wake`, or until this is not `ready` any more."""
+        ...
+
+    def wake(self) -> None:
+        """End `receive`, or the next one. From any thread, and from signal handlers."""
+        ...
+
+
 @slotted(eq=False)
 class Wait:
     """A wait until something has happened, or until its time is over.
@@ -45,11 +63,13 @@ class Wait:
         happened: whether it has, on any thread. The code that makes it true calls `notify()` of the waits.
         until: monotonic seconds.
         watch_until: monotonic seconds; a thread does not sleep before, for it may happen sooner than it wakes up.
+        meanwhile: what a thread that waits may do by itself; None for nothing.
     """
 
     happened: Callable[[], Any]
     until: float = math.inf
     watch_until: float = 0.0
+    meanwhile: DirectWait | None = None
 
 
 Steps = Generator[Wait | Coroutine[Any, Any, Any], Any, T]
@@ -98,6 +118,29 @@ class _Sleeper:
             self._awake.release()
         except RuntimeError:  # it is awake already
             pass
+
+
+class _Receiver(_Sleeper):
+    """One thread that waits, and receives by itself meanwhile."""
+
+    __slots__ = ("_direct",)
+
+    def __init__(self, happened: Callable[[], Any], direct: DirectWait) -> None:
+        self.happened, self._direct = happened, direct  # as there, without its frame
+        self._awake = threading.Lock()
+        self._awake.acquire()
+
+    def sleep(self, timeout_s: float) -> None:
+        """As `_Sleeper.sleep`; it may come back early."""
+        if self._direct.ready:
+            self._direct.receive(timeout_s)
+        else:
+            super().sleep(timeout_s)
+
+    def wake(self) -> None:
+        """As `_Sleeper.wake`."""
+        super().wake()
+        self._direct.wake()
 
 
 class _Wakeup:
@@ -210,7 +253,7 @@ class ThreadWaits:
                 self._spin_wait.wait(happened, left_s)
             if watch_until == until:
                 return
-        sleeper = _Sleeper(happened)
+        sleeper = _Sleeper(happened) if wait.meanwhile is None else _Receiver(happened, wait.meanwhile)
         # Python 3.14 takes the jump behind an `if` at a loop's end for a step that cannot raise: Ctrl-C there would not
         # come to `finally`. So something is called in any case.
         longest_s, look = (SLICE_S, bool) if meanwhile is None else (_MEANWHILE_S, meanwhile)
@@ -223,6 +266,11 @@ class ThreadWaits:
                 look()
         finally:
             self._sleepers.pop(sleeper, None)
+
+    def look_again(self) -> None:
+        """Have threads that sleep see whether they may do something by themselves."""
+        for sleeper in list(self._sleepers):
+            sleeper.wake()
 
     def notify(self) -> None:
         """Something may have happened. Cheap unless a thread waits for it: only waking a thread is not."""

@@ -14,7 +14,8 @@ from collections import deque
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
 from headrace.machines.cluster.handshake import FIRST_VERSION, HandshakeRestartError
-from headrace.machines.cluster.in_flight import ClientRequest, InFlightRequests
+from headrace.machines.cluster.in_flight import LAST_CORRELATION_ID, ClientRequest, InFlightRequests
+from headrace.machines.machine import Send
 from headrace.net.errors import Phase, connection_error, history, is_garbled, no_reply, request_error, setup_timeout
 from headrace.net.settings import (
     CONNECTION_TRANSITIONS,
@@ -22,9 +23,10 @@ from headrace.net.settings import (
     ConnectionOwner,
     ConnectionSettings,
     ConnectionState,
+    Reader,
 )
 from headrace.net.setup import ConnectionSetup
-from headrace.net.stream import FrameWriter, LowWater, reply_reader
+from headrace.net.stream import FrameWriter, Inlet, reply_reader
 from headrace.net.timers import Timers
 from headrace.types.records import NodeAddress
 
@@ -66,19 +68,22 @@ class Connection(asyncio.BufferedProtocol):
         self._opening = ConnectionSetup(settings, node, FIRST_VERSION, self)
         self._outlet: FrameWriter | None = None
         self._reader = reply_reader(settings.max_reply_bytes)
-        self._low_water: LowWater | None = None
+        self._inlet: Inlet | None = None
         self.dialling: asyncio.Task[None] | None = None
         self._closing_for: KafkaException | None = None
         self._failing_since = self._used_at = settings.clock()
         self._alarms, self._expires_at = Timers(self._loop), float("inf")
         self._borrower: Borrower | None = None
-        self._lent = False  # the borrower may write now
+        self._lent = False  # the borrower may write now, or the reader reads
+        self._lent_to: Reader | None = None
         self._proved = self._paused = False  # on the present socket a request was answered; the kernel has no room
 
     @property
     def queued(self) -> tuple[int, int]:
         """Requests waiting, and in flight."""
-        borrowed = self._borrower.in_flight if self._lent and self._borrower is not None else 0
+        borrowed = 0
+        if self._lent:
+            borrowed = 1 if self._borrower is None else self._borrower.in_flight
         return len(self._waiting), len(self.pipeline) + borrowed
 
     @property
@@ -153,10 +158,13 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def take_back(self) -> None:
-        """From now on only the loop writes; what the borrower wrote is in flight as any other request."""
-        if not self._lent or self._borrower is None:
+        """From now on only the loop reads and writes; what others wrote is in flight as any other request."""
+        if not self._lent:
             return
         self._lent = False
+        if self._borrower is None:
+            self._take_back_reading()
+            return
         self.pipeline.next_id, calls, rest = self._borrower.stop()
         for call, size_bytes in calls:
             self.pipeline.in_flight.append(call)
@@ -164,6 +172,49 @@ class Connection(asyncio.BufferedProtocol):
             self._expire_by(call.reply_by())
         if rest is not None and self._outlet is not None:
             self._outlet.write([rest])
+
+    def lend_reading(self, reader: Reader, send: Send) -> bool:
+        """Let somebody else take the reply to the only request in flight, and send what follows (decision 0052).
+
+        Returns:
+            False if that cannot be: this is not the only request, its reply has begun to come, or the bytes go through
+            TLS.
+        """
+        if (self._lent or self._borrower is not None or self.state is not ConnectionState.READY or self._paused
+                or self._outlet is None or self._inlet is None or self._outlet.file < 0 or self._waiting
+                or len(self.pipeline.in_flight) != 1 or self.pipeline.in_flight[0].send is not send
+                or self._reader.free is None):
+            return False
+        self._expire_by(self._settings.clock() + _LENT_S)
+        call = self.pipeline.in_flight.popleft()
+        self._inlet.close()
+        self._lent, self._lent_to = True, reader
+        reader.start(self._outlet.file, call)
+        return True
+
+    def _take_back_reading(self) -> None:
+        assert self._lent_to is not None
+        reader, self._lent_to = self._lent_to, None
+        taken = reader.stop()
+        call = taken.call
+        self.pipeline.next_id = 0 if call.correlation_id == LAST_CORRELATION_ID else call.correlation_id + 1
+        self.pipeline.in_flight.append(call)
+        self._used_at = call.written_at
+        self._expire_by(call.reply_by())
+        self._traffic.on_taken_back(reader.request_name, taken.exchanges, taken.sent_bytes, taken.reply_bytes)
+        if self._outlet is None or self._inlet is None:
+            return
+        if taken.rest is not None:
+            self._outlet.write([taken.rest])
+        if taken.data:  # in front of what the loop receives next, and in no other step than that would be
+            self._loop.call_soon(self._on_left_over, self._outlet, taken.data)
+        self._inlet.open()
+
+    def _on_left_over(self, outlet: FrameWriter, data: bytes) -> None:
+        """Bytes that came while the connection was lent, and were not taken."""
+        if self._outlet is outlet:  # still the same socket
+            self.get_buffer(-1)[:len(data)] = data
+            self.buffer_updated(len(data))
 
     def _lend_again(self) -> None:
         """Let the borrower write if nothing else is under way."""
@@ -211,7 +262,7 @@ class Connection(asyncio.BufferedProtocol):
         """The socket is open (called by asyncio)."""
         assert isinstance(transport, asyncio.Transport)
         self._go("connected")
-        self._outlet, self._low_water, self._paused = FrameWriter(transport), LowWater(transport), False
+        self._outlet, self._inlet, self._paused = FrameWriter(transport), Inlet(transport), False
         self._opening.begin(self._outlet)
 
     def on_open(self) -> None:
@@ -260,8 +311,8 @@ class Connection(asyncio.BufferedProtocol):
                     self._opening.on_frame(frame)
         except KafkaException as error:
             self.close(error)
-        if whole is None and self._low_water is not None:
-            self._low_water.follow(self._reader.left)
+        if whole is None and self._inlet is not None:
+            self._inlet.follow(self._reader.left)
         if self._borrower is not None:
             self._lend_again()
         self._owner.on_input()
@@ -276,7 +327,7 @@ class Connection(asyncio.BufferedProtocol):
         self._end_lending()
         if self._outlet is not None:
             self._outlet.lost()
-        self._outlet = self._low_water = None
+        self._outlet = self._inlet = None
         self._traffic.disconnects += 1
         self._lost(self._closing_for or exc)
 

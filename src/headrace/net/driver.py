@@ -333,9 +333,9 @@ class Driver:
         connection.submit(call)
         return connection
 
-    def connection(self, node_id: int) -> Connection | None:
-        """The connection to a broker for requests that it answers at once; None before the first."""
-        return self._connections.get((node_id, 0))
+    def connection(self, node_id: int, request: Request) -> Connection | None:
+        """The connection to a broker for requests of this kind; None before the first."""
+        return self._connections.get((node_id, _LANES.get(request.api_key, 0)))
 
     def any_node(self) -> int:
         """The least busy of the best connected brokers; where there is a choice, a random one."""

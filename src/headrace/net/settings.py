@@ -31,6 +31,8 @@ __all__ = [
     "ConnectionSettings",
     "Connector",
     "ConnectionState",
+    "Reader",
+    "TakenBack",
     "connection_settings",
     "socket_connector",
 ]
@@ -124,6 +126,45 @@ class Borrower(Protocol):
 
     def end(self) -> None:
         """The connection is lost; `stop` was called. It cannot be used any more."""
+
+
+class Reader(Protocol):
+    """Takes the replies to one request after the other on a connection, from another thread (decision 0052).
+
+    Attributes:
+        request_name: name of all its requests, for the statistics.
+    """
+
+    request_name: str
+
+    def start(self, file: int, call: ClientRequest) -> None:
+        """The socket with this descriptor is the reader's until `stop`.
+
+        This request is in flight, nothing else is, and no byte of its reply has come.
+        """
+
+    def stop(self) -> TakenBack:
+        """The socket is the loop's again."""
+        ...
+
+
+@slotted(eq=False)
+class TakenBack:
+    """What has become of a connection that was lent for reading.
+
+    Attributes:
+        call: the request that is in flight now.
+        data: bytes that have come in answer to it.
+        rest: bytes of it that the kernel did not take; None for none.
+        exchanges, sent_bytes, reply_bytes: requests that were answered meanwhile, and bytes both ways.
+    """
+
+    call: ClientRequest
+    data: bytes
+    rest: bytes | None
+    exchanges: int
+    sent_bytes: int
+    reply_bytes: int
 
 
 class ConnectionOwner(Protocol):

@@ -150,6 +150,14 @@ class BrokerStats:
             self.throttle_ms.add(0)
         self.rx_bytes += received_bytes
 
+    def on_taken_back(self, name: str, exchanges: int, sent_bytes: int, reply_bytes: int) -> None:
+        """So many requests of one API were written and answered by a thread that waited for the answers."""
+        self.tx += exchanges
+        self.rx += exchanges
+        self.tx_bytes += sent_bytes
+        self.rx_bytes += reply_bytes
+        self.requests[name] += exchanges
+
     def failed(self, call: ClientRequest, error: KafkaError) -> None:
         """A request will not be answered."""
         if error.code() == KafkaError._TIMED_OUT:

@@ -15,7 +15,7 @@ from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.records import FrameMemory
 from headrace.wire.frame_reader import FrameReader
 
-__all__ = ["FrameWriter", "LowWater", "reply_reader"]
+__all__ = ["FrameWriter", "Inlet", "reply_reader"]
 
 _JOIN_BYTES = 65_536
 _PIECE_BYTES = 1_024
@@ -52,19 +52,20 @@ def reply_reader(max_bytes: int, known: bool = False) -> FrameReader:
     return FrameReader(max_bytes, memory=FrameMemory, refuse=refuse, begun=known)
 
 
-class LowWater:
-    """How much the kernel gathers of a large frame before it wakes the loop: a wake-up costs as much as 100 KB.
+class Inlet:
+    """Whether the loop is woken when bytes come, and how many the kernel gathers of a large frame before it does.
 
-    It wakes it for less where the socket has no room for more, or ends. Only Linux does.
+    A wake-up costs as much as 100 KB. The kernel wakes the loop for less where the socket has no room for more, or
+    ends. Only Linux does.
 
     Args:
         transport: the socket's.
     """
 
-    __slots__ = ("_mark", "_socket")
+    __slots__ = ("_mark", "_socket", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
-        self._mark = 1
+        self._mark, self._transport = 1, transport
         self._socket = None
         if sys.platform == "linux" and transport.get_extra_info("ssl_object") is None:
             self._socket = transport.get_extra_info("socket")
@@ -78,6 +79,16 @@ class LowWater:
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
             except OSError:  # the socket is closed, or the kernel knows no such thing
                 self._socket = None
+
+
+    def close(self) -> None:
+        """Do not wake the loop: somebody else reads."""
+        self._transport.pause_reading()
+
+    def open(self) -> None:
+        """Wake the loop again."""
+        if not self._transport.is_closing():
+            self._transport.resume_reading()
 
 
 class FrameWriter:

@@ -47,6 +47,13 @@ cdef struct Record:
     const uint8_t *end
 
 
+cdef struct Head:
+    # A batch's header.
+    int64_t base_offset, last_offset, base_timestamp, max_timestamp, producer_id
+    int32_t leader_epoch, epoch, base_sequence, count, attributes, magic
+    Py_ssize_t size
+
+
 cdef struct Fields:
     # What a record is made of. Sizes are -1 for None; `headers` are encoded already, without their count.
     const uint8_t *key
@@ -156,6 +163,7 @@ cdef Message new_message(Origin origin, int64_t offset, int64_t timestamp, const
 cdef int add_headers(Block block, list pairs, bint encoded, int64_t *size) except -1
 cdef object point_at_text(value, str role, const uint8_t **data, int64_t *size)
 cdef uint32_t hash_key(int kind, const uint8_t *key, size_t size) noexcept nogil
+cdef int read_head(const uint8_t *p, Py_ssize_t left, Head *head, object topic, object partition) except -1
 
 
 cdef inline object point_at(value, str role, const uint8_t **data, int64_t *size):

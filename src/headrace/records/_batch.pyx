@@ -895,13 +895,6 @@ cdef str reason_of(int code):
     )[code]
 
 
-cdef struct Head:
-    # A batch's header.
-    int64_t base_offset, last_offset, base_timestamp, max_timestamp, producer_id
-    int32_t leader_epoch, epoch, base_sequence, count, attributes, magic
-    Py_ssize_t size
-
-
 cdef int read_head(const uint8_t *p, Py_ssize_t left, Head *head, object topic, object partition) except -1:
     # 1 for a whole batch, 2 for a message of an old format, 0 at the end.
     cdef int64_t length, delta

@@ -86,6 +86,11 @@ class RequestTemplate:
             self._make(version, client_id)
         return self._stem, self._tail, self._flexible
 
+    def whole(self, version: int, client_id: str | None) -> tuple[bytes, tuple[int, ...]]:
+        """A frame without records, with the correlation id 0, and the places of `numbers` in it."""
+        frame = b"".join(self.frame(version, 0, client_id))
+        return frame, tuple(place for _, place, _, _ in self._places)
+
     def _make(self, version: int, client_id: str | None) -> None:
         """Have the codec write the request, around a marker if it has records; their length stands right before it."""
         records = None if self.part is None else self.part.records
@@ -239,6 +244,20 @@ class RecordsReplyTemplate(ReplyTemplate):
             setattr(part, name, number)
         part.records = memoryview(frame)[begin:tail]
         return self.reply
+
+    def shape(self, version: int) -> tuple[bytes, int, bytes, bool, bytes] | None:
+        """What stands around the numbers and the records, behind the correlation id.
+
+        Returns:
+            The bytes before the numbers, the place of the known int32 in them, the bytes between the numbers and the
+            length of the records, whether that is a varint and one more, and the bytes behind the records. None if
+            nothing is read in this version.
+        """
+        if version != self._version:
+            self._make(version)
+        if self._size < 0:
+            return None
+        return self._before, self._known_at, self._after, self._flexible, self._tail
 
     def _make(self, version: int) -> None:
         self.part.records = _MARKER

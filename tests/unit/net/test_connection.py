@@ -12,11 +12,11 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.machines.machine import Send
 from headrace.net.connection import Connection
-from headrace.net.settings import ConnectionSettings, ConnectionState
+from headrace.net.settings import ConnectionSettings, ConnectionState, TakenBack
 from headrace.net.stream import FrameWriter
 from headrace.testing.simulated_clock import SimulatedLoop
 from headrace.types.records import NodeAddress
-from headrace.wire.frame import RequestFrame
+from headrace.wire.frame import RequestFrame, encode_response
 from headrace.wire.messages.cluster.session import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from headrace.wire.messages.groups.classic_groups import HeartbeatRequest, HeartbeatResponse
 from headrace.wire.schema import Request
@@ -388,6 +388,164 @@ def test_a_reply_to_a_borrower_that_does_not_come_costs_the_connection() -> None
         await asyncio.sleep(31)
         ((name, error),) = bench.owner.all("error")
         assert (name, error.code()) == ("theirs", KafkaError._TIMED_OUT)
+
+    simulated(run)
+
+
+# Lending what comes back
+
+
+class OtherReader:
+    """Takes replies from another thread, as far as a test says."""
+
+    request_name = "Heartbeat"
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+        self.data, self.rest, self.exchanges = b"", None, 0
+        self.next: ClientRequest | None = None
+
+    def start(self, file: int, call: ClientRequest) -> None:
+        self.told.append(("start", file, call.send.context))
+        self.call = call
+
+    def stop(self) -> TakenBack:
+        self.told.append("stop")
+        return TakenBack(self.next or self.call, self.data, self.rest, self.exchanges, 40 * self.exchanges,
+                         20 * self.exchanges)
+
+
+async def reading(**settings: Any) -> tuple[Bench, OtherReader, ClientRequest]:
+    """A connection whose reply is awaited by another thread."""
+    bench, reader = await Bench(**settings).opened(), OtherReader()
+    bench.broker.on(HeartbeatRequest, SILENCE)
+    call = bench.submit("theirs")
+    assert bench.connection.lend_reading(reader, call.send)
+    assert reader.told == [("start", 99, "theirs")]
+    return bench, reader, call
+
+
+def answer_to(call: ClientRequest, code: int = 27) -> bytes:
+    return b"".join(encode_response(HeartbeatResponse(error_code=code), call.send.version, call.correlation_id))
+
+
+def test_replies_in_memory_or_encrypted_cannot_be_lent() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        assert not bench.connection.lend_reading(OtherReader(), bench.submit("a").send)
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_only_the_reply_to_the_only_request_is_lent_before_it_begins_to_come() -> None:
+    async def run() -> None:
+        bench, reader = await Bench().opened(), OtherReader()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        first = bench.submit("a")
+        assert not bench.connection.lend_reading(reader, bench.call("another").send)
+        bench.broker.transports[-1].deliver_now(answer_to(first)[:3])
+        assert not bench.connection.lend_reading(reader, first.send)
+        bench.broker.transports[-1].deliver_now(answer_to(first)[3:])
+        assert bench.owner.all("reply") == [("a", 27)]
+        second, third = bench.submit("b"), bench.submit("c")
+        assert not bench.connection.lend_reading(reader, second.send)
+        assert not bench.connection.lend_reading(reader, third.send)
+        assert reader.told == []
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+@pytest.mark.parametrize("cut", [0, 3, 100])
+def test_what_came_and_was_not_taken_is_read_before_what_comes_later(cut: int) -> None:
+    async def run() -> None:
+        bench, reader, call = await reading()
+        assert bench.connection.queued == (0, 1)
+        transport = bench.broker.transports[-1]
+        reader.data, rest = answer_to(call)[:cut], answer_to(call)[cut:]
+        if rest:
+            transport.deliver(rest)  # while nobody of the loop reads
+        await asyncio.sleep(0.001)
+        assert bench.owner.told == []
+        after = bench.submit("ours")
+        assert reader.told[1:] == ["stop"]
+        assert after.correlation_id == call.correlation_id + 1
+        transport.deliver(answer_to(after, 0))
+        await asyncio.sleep(0.001)
+        assert bench.owner.all("reply") == [("theirs", 27), ("ours", 0)]
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_the_request_that_is_in_flight_when_it_is_taken_back_is_awaited_like_others() -> None:
+    async def run() -> None:
+        bench, reader, call = await reading()
+        reader.exchanges, reader.next = 3, bench.call("the fourth")
+        reader.next.send.version, reader.next.correlation_id = call.send.version, call.correlation_id + 3
+        bench.connection.take_back()
+        bench.connection.take_back()
+        assert reader.told[1:] == ["stop"]
+        assert bench.submit("ours").correlation_id == call.correlation_id + 4
+        counts = bench.connection._traffic
+        assert (counts.requests["Heartbeat"], counts.rx) == (2 + 3 + 1, 2 + 3)
+        bench.broker.transports[-1].deliver(answer_to(reader.next))
+        await asyncio.sleep(0.001)
+        assert bench.owner.all("reply") == [("the fourth", 27)]
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_the_rest_of_a_request_is_written_first() -> None:
+    async def run() -> None:
+        bench, reader, _ = await reading()
+        written: list[bytes] = []
+        bench.broker.transports[-1].write = lambda data: written.append(bytes(data))  # type: ignore[method-assign]
+        reader.rest = b"the rest"
+        bench.submit("a")
+        assert written[0] == b"the rest"
+        assert len(written) > 1
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+@pytest.mark.parametrize("ends", ["closed", "lost"])
+def test_a_connection_that_ends_fails_what_another_thread_awaits(ends: str) -> None:
+    async def run() -> None:
+        bench, reader, call = await reading()
+        reader.data = answer_to(call)  # of a connection that is no more
+        if ends == "closed":
+            bench.connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT)))
+        else:
+            bench.broker.transports[-1].abort()
+        await asyncio.sleep(0.001)
+        assert reader.told[1:] == ["stop"]
+        assert [name for name, _ in bench.owner.all("error")] == ["theirs"]
+        assert bench.owner.all("reply") == []
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_nothing_is_lent_for_longer_than_half_a_minute_and_what_is_overdue_costs_the_connection() -> None:
+    async def run() -> None:
+        bench, reader, _ = await reading()
+        await asyncio.sleep(4)
+        assert reader.told[1:] == []
+        await asyncio.sleep(2)  # it was to be answered within 5 s
+        assert reader.told[1:] == ["stop"]
+        ((name, error),) = bench.owner.all("error")
+        assert (name, error.code()) == ("theirs", KafkaError._TIMED_OUT)
+        bench, reader = await Bench().opened(), OtherReader()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        bench.connection.lend_reading(reader, bench.submit("long", timeout_s=100).send)
+        await asyncio.sleep(31)
+        assert reader.told[1:] == ["stop"]
+        assert bench.owner.told == []
 
     simulated(run)
 

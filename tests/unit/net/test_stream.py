@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from headrace.net.stream import FrameWriter, LowWater, reply_reader
+from headrace.net.stream import FrameWriter, Inlet, reply_reader
 
 
 class Sender(asyncio.Protocol):
@@ -130,7 +130,7 @@ class Receiver(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        self.transport, self.low_water = transport, LowWater(transport)
+        self.transport, self.inlet = transport, Inlet(transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self.reader.buffer()
@@ -138,7 +138,7 @@ class Receiver(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self.wake_ups += 1
         self.frames += map(bytes, self.reader.advance(nbytes))
-        self.low_water.follow(self.reader.left)
+        self.inlet.follow(self.reader.left)
         if self.frames:
             self.came.set()
 
@@ -209,7 +209,7 @@ def test_an_end_amid_a_large_frame_is_seen_at_once() -> None:
 def test_under_tls_nothing_waits_for_more_than_a_byte() -> None:
     near, far = socket.socketpair()
     transport: Any = SimpleNamespace(get_extra_info={"socket": near, "ssl_object": object()}.get)
-    LowWater(transport).follow(1_000_000)
+    Inlet(transport).follow(1_000_000)
     assert near.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
     near.close()
     far.close()

@@ -76,7 +76,9 @@ class Consumer:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     async def _make(self, config: Mapping[str, Any]) -> ConsumerEngine:
-        return await ConsumerEngine(config, self, self._given, self._waits.notify).log_in()
+        engine = await ConsumerEngine(config, self, self._given, self._waits.notify).log_in()
+        engine.machines.receive_directly(self._waits.look_again)
+        return engine
 
     # Reading
 

@@ -148,9 +148,13 @@ class ConsumerEngine:
                     if waiting.is_report:
                         take(taken, min(num_messages, 1))
                         return taken
-                if take(taken, num_messages) or not machines.usable or self._clock() >= give_up_at:
+                if take(taken, num_messages) or not machines.usable:
                     return taken
-                yield Wait(machines.news_since(seen), give_up_at)
+                if self._clock() >= give_up_at:
+                    if machines.receive_now():
+                        take(taken, num_messages)
+                    return taken
+                yield Wait(machines.news_since(seen), give_up_at, meanwhile=machines.direct)
         except BaseException:  # interrupted, or a callback raised: the caller will not see what was taken
             yield self._give_back(_starts(taken) if isinstance(taken, list) else taken.starts)
             raise
@@ -365,7 +369,10 @@ class ConsumerEngine:
                 await self.rebalances.leave_group()
         finally:
             self.offsets.stop_auto_commit()
-            await self._client.close()
+            try:
+                await self._client.close()
+            finally:
+                self.machines.end()
             self.machines.ready()
 
     def _abandon(self) -> None:

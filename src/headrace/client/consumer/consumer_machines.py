@@ -8,12 +8,16 @@ Read next: `client.consumer.consumer_engine`, which does what the application as
 
 from __future__ import annotations
 
+import asyncio
 import math
+import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from headrace.buffers import implementation
 from headrace.client.core import ClientCore
 from headrace.client.statistics import ConsumerStatistics
 from headrace.config import Config
@@ -34,13 +38,15 @@ from headrace.machines.groups.membership import (
     Rebalance,
 )
 from headrace.machines.groups.ownership import Ownership
-from headrace.machines.machine import Event
+from headrace.machines.machine import Effect, Event
 from headrace.net.settings import Connector
+from headrace.net.thread import waking
 from headrace.net.timers import Clock
 from headrace.records import PollFastPath
 from headrace.slotted import slotted
 
-if TYPE_CHECKING:  # few leaders change, and fewer lack records
+if TYPE_CHECKING:  # few leaders change, fewer lack records, and many consumers are asyncio's
+    from headrace.client.consumer.direct_fetches import DirectFetches
     from headrace.machines.consumer.truncation import LogTruncated
 
 __all__ = ["Callback", "ConsumerMachines"]
@@ -83,6 +89,7 @@ class ConsumerMachines:
         callbacks: code of the application that waits for it to come in, in order.
         closed: the application has closed the consumer.
         news: grows when there may be something new to take or to call.
+        direct: lends a connection to the thread that waits for records; None before the first time.
         fast_path: hands out records past the engine while nothing else is to be done; None where nobody uses one.
         group: the membership; None without a "group.id", when there is no `finder` of its coordinator, no `ownership`
             and no `group_offsets` either.
@@ -96,8 +103,8 @@ class ConsumerMachines:
         self.config, self.clock, self.news = config, clock, 0
         self._on_group_event, self._on_change = on_group_event, on_change
         self.client = client = ClientCore(
-            config, on_event=self._on_event, allow_auto_create=config["allow.auto.create.topics"],
-            connector=connector, clock=clock, jitter=jitter)
+            config, on_event=self._on_event, on_effect=self._on_effect,
+            allow_auto_create=config["allow.auto.create.topics"], connector=connector, clock=clock, jitter=jitter)
         timeout_s, isolation = config.seconds("socket.timeout.ms"), config["isolation.level"]
         retries = RetryPolicy.of(config)
         group_id: str = config["group.id"]
@@ -119,12 +126,14 @@ class ConsumerMachines:
         self.callbacks: deque[Callback] = deque()
         self.statistics = ConsumerStatistics(
             config, client.metadata, client.driver, self.notify, lambda: len(self.callbacks),
-            subscription=self.subscription)
+            subscription=self.subscription, take_back=self.fetcher.lending.take_back)
         if config["error_cb"] is not None:
             client.on_error = self._on_error
         client.driver.listeners[RecordsReady] = (self.ready,)
         client.driver.listeners[CoordinatorRefused] = (self._on_refused,)
         self.closed = False
+        self.direct: DirectFetches | None = None
+        self._look_again: Callable[[], object] | None = None
         self.fast_path: PollFastPath | None = None
         client.on_closed = self.interrupt
         self._topic_reports_at: dict[str, float] = {}
@@ -152,6 +161,39 @@ class ConsumerMachines:
         """Something has changed: poll the machines."""
         self.client.driver.wake()
 
+    def receive_directly(self, look_again: Callable[[], object]) -> None:
+        """Let the thread that waits for records receive them by itself, where sockets can be lent.
+
+        Args:
+            look_again: has it see that it may.
+        """
+        if (implementation != "native" or not hasattr(os, "eventfd") or _runs_without_gil()
+                or self.config["security.protocol"] not in ("plaintext", "sasl_plaintext")):
+            return
+        self._look_again, self.fetcher.lending.lends = look_again, True
+
+    def receive_now(self) -> bool:
+        """Receive what has come, where that is not the loop's to receive. Whether there are records."""
+        direct = self.direct
+        if direct is None or not direct.ready:
+            return False
+        direct.receive(0.0)
+        return direct.lane.landed is not None
+
+    def _on_effect(self, effect: Effect) -> None:
+        if self.direct is None:
+            from headrace.client.consumer.direct_fetches import DirectFetches
+
+            assert self._look_again is not None
+            self.direct = DirectFetches(self.fetcher.lending, self.client.driver, self.config["client.id"],
+                                        waking(asyncio.get_running_loop()), self._look_again)
+        self.direct.carry_out(effect)
+
+    def end(self) -> None:
+        """The connections are closed."""
+        if self.direct is not None:
+            self.direct.end()
+
     # For the application
 
     def interrupt(self) -> None:
@@ -165,8 +207,11 @@ class ConsumerMachines:
         self._on_change()
 
     def news_since(self, seen: int) -> Callable[[], bool]:
-        """A function that returns whether `news` has grown since it was `seen`."""
-        return lambda: self.news != seen
+        """A function that returns whether `news` has grown since it was `seen`, or records have landed."""
+        if self.direct is None:
+            return lambda: self.news != seen
+        lane = self.direct.lane
+        return lambda: self.news != seen or lane.landed is not None
 
     def queue(self, callback: Callback) -> None:
         """Have the application's code run when it comes in."""
@@ -274,6 +319,11 @@ class ConsumerMachines:
                 reports_at[name] = math.inf
                 text = f"Subscribed topic not available: {info.error.str()}"
                 self._report(name, -1, KafkaError(info.error.code(), text))
+
+
+def _runs_without_gil() -> bool:
+    """Whether two threads may be in the middle of one step; then only the loop touches a connection."""
+    return not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def _wall_ms() -> int:

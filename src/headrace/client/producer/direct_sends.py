@@ -40,7 +40,7 @@ class DirectSends:
     def lend(self, effect: Lend) -> None:
         """Let the partition's lone batches be sent by their threads, where the connection to its leader can be lent."""
         lane = effect.lane
-        connection = self._driver.connection(lane.leader)
+        connection = self._driver.connection(lane.leader, lane.exchange.request.request)
         accumulator = self._accumulators.get(lane.queue.topic)
         answer = lane.exchange.reply.around(effect.version)
         if connection is None or accumulator is None or answer is None:

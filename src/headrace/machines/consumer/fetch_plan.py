@@ -130,6 +130,19 @@ class FetchPlan:
         """Whether a partition was drained while `requests()` found its queue full: call it again."""
         return self.starved and bool(self.happened)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is to be seen to but replies: then a thread may take those of one broker by itself."""
+        return not (self._again or self.starved or self.happened or self._beside or self.deadline is not None)
+
+    def concerns(self, session: FetchSession, now: float) -> bool:
+        """Whether `requests()` would look at a session, with whose broker a thread goes on by itself."""
+        if (self._everything or (self.deadline is not None and now >= self.deadline)
+                or (self._metadata.updates, self._subscription.version) != self._seen):
+            return True
+        return any(self._places.get((state.topic, state.partition), session) is session
+                   for state in self.happened.copy())
+
     def requests(self, now: float, queued_bytes: int) -> Sequence[Send]:
         """One request for each broker that has none on the wire and a partition with room."""
         seen = (self._metadata.updates, self._subscription.version)

@@ -275,6 +275,25 @@ class FetchSession:
         self._epoch = 1 if self._epoch == _MAX_EPOCH else self._epoch + 1
         return True
 
+    def lone_of(self, topic: str) -> LoneFetch | None:
+        """How one partition of a topic is asked for in this session; None if that never was, or there is no session."""
+        lone = self._lone.get(topic)
+        return lone if self._id and lone is not None and lone.request.session_id == self._id else None
+
+    def taken_back(self, topic: str, epoch: int, partition: int) -> None:
+        """A thread went on with the session. The offsets of its partitions have moved already.
+
+        Args:
+            topic: of the partitions.
+            epoch: of the request in flight.
+            partition: what that asks for; -1 for nothing new.
+        """
+        self._epoch = epoch
+        lone = self._lone[topic]
+        lone.request.session_epoch = epoch
+        if partition >= 0:
+            lone.asked.partition = lone.expected.partition_index = partition
+
     def reset(self) -> None:
         """Start again with a full request; the old session, if there is one, is closed by it."""
         self._epoch = _INITIAL_EPOCH

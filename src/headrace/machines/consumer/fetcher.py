@@ -19,10 +19,11 @@ from headrace.config import Config
 from headrace.errors import ConsumeError, CorruptRecordError, KafkaError
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_error_actions import FetchErrorAction, fetch_error_action
+from headrace.machines.consumer.fetch_lending import FetchLending, Lane
 from headrace.machines.consumer.fetch_plan import FetchPlan
 from headrace.machines.consumer.fetch_session import SessionPartition
 from headrace.machines.consumer.subscription import PartitionState, PositionPhase, Subscription
-from headrace.machines.machine import Event, Send
+from headrace.machines.machine import Effect, Event, Send
 from headrace.records import BatchInfo, Cursor, Message, PollFastPath, scan
 from headrace.records.header import scan_to_damage
 from headrace.slotted import slotted
@@ -34,6 +35,7 @@ if TYPE_CHECKING:  # few programs read columns
     from headrace.records.columns.arrow_batch import ArrowBatchBuilder
 
 __all__ = ["CompletedFetch", "Fetcher", "PositionsInDoubt", "RecordsReady"]
+
 
 _NO_TIMESTAMP = (TIMESTAMP_NOT_AVAILABLE, -1)
 
@@ -98,7 +100,7 @@ class Fetcher:
 
     Attributes:
         alone: False once a position was given up or is in doubt, until the next `poll`.
-        answered_at: when a broker last answered a fetch, in monotonic seconds; None before.
+        lending: which replies a thread takes by itself.
     """
 
     idle = False
@@ -122,25 +124,42 @@ class Fetcher:
         self._released_bytes = 0  # written by the application's thread only
         self._events: list[Event] = []
         self.alone = True
-        self.answered_at: float | None = None
+        self._answered_at: float | None = None
+        self.lending = FetchLending(self._plan)
+
+    @property
+    def answered_at(self) -> float | None:
+        """When a broker last answered a fetch, in monotonic seconds; None before."""
+        lane = self.lending.lane
+        return self._answered_at if lane is None else max(self._answered_at or 0.0, lane.answered_at) or None
 
     # The loop's thread: requests out, replies in
 
-    def poll(self, now: float) -> Sequence[Send]:
+    def poll(self, now: float) -> Sequence[Effect]:
         """One request for each broker that has none on the wire and a partition with room."""
         self.alone = True
         if self._out_of_range:
             self._leave_range()
         plan = self._plan
+        lending = self.lending
+        if lending.lent is not None:
+            lending.take_back_for_plan(now)
         released = self._released_bytes
-        sends = plan.requests(now, self._received_bytes - released)
+        sends: Sequence[Effect] = plan.requests(now, self._waiting_bytes(released))
         if plan.starved and (plan.missed or self._released_bytes != released):
             plan.again()  # the application took something while the queue was found full
             self._on_drained()
         if plan.doubts:
             self.alone = plan.doubts = False
             self._events.append(PositionsInDoubt())
+        if lending.is_due and len(sends) == 1 and not (self._tells_eof or self._out_of_range or self._set_aside):
+            return lending.lend(sends)
         return sends
+
+    def _waiting_bytes(self, released_bytes: int) -> int:
+        """Bytes of records that were received, and not released."""
+        lane = self.lending.lane
+        return self._received_bytes + (0 if lane is None else lane.received_bytes) - released_bytes
 
     def deadline(self) -> float | None:
         """When the first backed-off partition may be fetched again."""
@@ -154,7 +173,7 @@ class Fetcher:
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """Queue what came; the next request to this broker leaves with the following `poll`."""
         assert isinstance(reply, FetchResponse)
-        self.answered_at = now
+        self._answered_at = now
         flight = self._plan.landed(send)
         names = flight.session.names
         if not flight.session.on_reply(reply):
@@ -171,9 +190,11 @@ class Fetcher:
             if (state.epoch == asked.epoch and state.fetch_offset == asked.fetch_offset
                     and state.phase is PositionPhase.FETCH):  # as `_is_current`
                 self._on_data(state, data, send.destination, now)
+            self.lending.count(data)
             data.records = None  # what is queued is not kept here as well
             self._plan.happened.append(state)
             return
+        self.lending.count_all(reply)
         for topic in reply.responses:
             name = topic.topic or names.get(topic.topic_id.int, "")
             for data in topic.partitions:
@@ -323,6 +344,8 @@ class Fetcher:
     @property
     def has_waiting(self) -> bool:
         """Whether something of partitions that are not paused is in the queue."""
+        if self.lending.lane is not None and self.lending.lane.landed is not None:
+            return True
         return any(fetched.epoch == fetched.state.epoch and not fetched.state.paused for fetched in self._queue.copy())
 
     def resume(self) -> None:
@@ -368,6 +391,8 @@ class Fetcher:
 
     def take_one(self) -> Message | None:
         """What `take(1)` holds, at less cost while the same piece of the queue lasts."""
+        if self.lending.lane is not None and self.lending.lane.landed is not None:
+            self._land(self.lending.lane)
         if not self._queue:
             return None
         fetched = self._queue[0]
@@ -416,6 +441,8 @@ class Fetcher:
     def _front(self) -> CompletedFetch | None:
         """The first piece that may be handed out; drops stale ones and sets aside those of paused partitions."""
         queue = self._queue
+        if self.lending.lane is not None and self.lending.lane.landed is not None:
+            self._land(self.lending.lane)
         while queue:
             fetched = queue[0]
             if fetched.epoch != fetched.state.epoch:
@@ -425,6 +452,13 @@ class Fetcher:
             else:
                 return fetched
         return None
+
+    def _land(self, lane: Lane) -> None:
+        """Queue what a thread has received by itself. It is done once, whatever interrupts it."""
+        assert lane.landed is not None
+        state, epoch, offset, next_offset, leader_epoch, records, count, first_epoch = lane.landed
+        lane.settle(self._queue, CompletedFetch(
+            state, epoch, offset, next_offset, leader_epoch, records, None, count, first_epoch=first_epoch))
 
     def _decode(self, fetched: CompletedFetch, taken: list[Message], count: int) -> None:
         try:
@@ -447,7 +481,7 @@ class Fetcher:
         state = fetched.state
         try:
             cursor = fetched.cursor or self._open(fetched)
-            rows.append(cursor, state.topic, state.partition, count, self._received_bytes - self._released_bytes)
+            rows.append(cursor, state.topic, state.partition, count, self._waiting_bytes(self._released_bytes))
         except CorruptRecordError as damage:
             if not len(rows):
                 raise _raised(self._corrupt(fetched, damage)) from None

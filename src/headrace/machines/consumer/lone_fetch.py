@@ -9,9 +9,10 @@ keeps it.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
+from headrace.wire.frame import encode_response
 from headrace.wire.messages.consumer.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -25,10 +26,11 @@ from headrace.wire.templates import ExchangeTemplate, RecordsReplyTemplate, Requ
 
 __all__ = ["LoneFetch"]
 
-_SESSIONS_FROM: Final = 7
+_EPOCHS_FROM: Final = 9  # sessions from 7 on, but not all of the numbers that change
 _ASKED: Final = ("partition", "current_leader_epoch", "fetch_offset")
 _NUMBERS: Final = ("high_watermark", "last_stable_offset", "log_start_offset")
 _READ_COMMITTED: Final = 1
+_HEAD_BYTES: Final = 8  # length and correlation id
 
 
 class LoneFetch:
@@ -63,4 +65,24 @@ class LoneFetch:
         self.expected = data
         self.exchange = ExchangeTemplate(
             RequestTemplate(request, numbers=[(request, "session_epoch"), *((asked, name) for name in _ASKED)]),
-            RecordsReplyTemplate(reply, data, _NUMBERS, "partition_index"), _SESSIONS_FROM)
+            RecordsReplyTemplate(reply, data, _NUMBERS, "partition_index"), _EPOCHS_FROM)
+
+    def shapes(self, version: int, client_id: str | None) -> Any:
+        """What a thread needs that takes replies by itself: `headrace.buffers.fetch_lane` says what there is in it.
+
+        Returns:
+            None if the bytes of this version are left to the codec.
+        """
+        reply = self.exchange.reply
+        assert isinstance(reply, RecordsReplyTemplate)
+        shape = reply.shape(version) if version >= _EPOCHS_FROM else None
+        if shape is None:
+            return None
+        request = self.request
+        topics, request.topics = request.topics, []
+        try:
+            nothing = RequestTemplate(request, numbers=[(request, "session_epoch")]).whole(version, client_id)
+        finally:
+            request.topics = topics
+        empty = b"".join(encode_response(FetchResponse(session_id=request.session_id, responses=[]), version, 0))
+        return ((self.exchange.request.whole(version, client_id), nothing), (shape, empty[_HEAD_BYTES:]))

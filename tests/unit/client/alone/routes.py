@@ -111,6 +111,7 @@ def test_the_way_out_and_the_way_of_the_report_are_those_of_the_page(servers):
 
 
 def test_the_way_back_is_that_of_the_page(servers):
+    value = b"y" * 20_000  # the thread that waits takes less by itself
     with (
         Producer({"bootstrap.servers": servers, "linger.ms": 0}) as producer,
         Consumer({"bootstrap.servers": servers, "group.id": "g", "enable.auto.commit": False,
@@ -128,10 +129,10 @@ def test_the_way_back_is_that_of_the_page(servers):
             time.sleep(QUIET_S)
             trace.on_the_loop(True)
             trace.entered.clear()
-            producer.produce("t", b"y", partition=0)
+            producer.produce("t", value, partition=0)
             producer.flush()
             time.sleep(QUIET_S)
-            assert trace.here(lambda: consumer.poll(30)).value() == b"y"
+            assert trace.here(lambda: consumer.poll(30)).value() == value
             trace.on_the_loop(False)
             asked = trace.at("Fetcher.on_reply")
             begun = max(index for index in range(asked) if trace.entered[index][1] == "Connection.get_buffer")

@@ -1,0 +1,163 @@
+"""Which replies the thread that waits for records takes by itself, past the loop (decision 0052).
+
+Where few records of one partition come at a time, the next request's reply is lent (`LendFetch`), and all that follow
+until something unusual comes or the plan has something to look at. Offsets of partitions and of the session move there;
+the session's number comes back with the connection. It must not know sockets or threads. Read next:
+`client.consumer.direct_fetches`, which carries it out; `machines.consumer.fetcher`, which queues what was received.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from headrace.machines.consumer.fetch_plan import FetchInFlight, FetchPlan
+from headrace.machines.consumer.fetch_session import SessionPartition
+from headrace.machines.consumer.lone_fetch import LoneFetch
+from headrace.machines.consumer.subscription import Key, PartitionState
+from headrace.machines.machine import Effect, Send
+from headrace.slotted import slotted
+from headrace.wire.messages.consumer.fetch import FetchResponse, PartitionData
+
+__all__ = ["FetchLending", "Lane", "LendFetch"]
+
+_USUAL: Final = 3
+"""So many usual replies in a row, and the next one is lent."""
+_UNUSUAL: Final = -20
+"""Where that was wrong, so many more."""
+_FEW_BYTES: Final = 16_384
+
+
+class Lane(Protocol):
+    """What a thread has received by itself.
+
+    Attributes:
+        landed: the partition's state, its epoch, the offset that was asked for, the one behind the records, the last
+            one's leader's epoch, the records, how many, and that epoch if all have it, else -1. None for none.
+        received_bytes: of records, since the beginning.
+        answered_at: when a reply came last, in monotonic seconds; 0 before the first.
+    """
+
+    landed: tuple[PartitionState, int, int, int, int, bytes, int, int] | None
+    received_bytes: int
+    answered_at: float
+
+    def settle(self, queue: Any, fetched: object) -> None:
+        """Queue it, and forget what has landed: both or nothing."""
+
+
+@slotted(eq=False)
+class LendFetch(Effect):
+    """The thread that waits for records may take the reply to this request by itself, and send what follows.
+
+    Attributes:
+        send: the request, which is on the wire.
+        lone: what its successors are made of.
+        session_epoch: its number in the session.
+        known: the session's partitions.
+        topic, partition: what it names.
+    """
+
+    send: Send
+    lone: LoneFetch
+    session_epoch: int
+    known: Mapping[Key, SessionPartition]
+    topic: str
+    partition: int
+
+
+@slotted(eq=False)
+class _Lent:
+    """A session with whose broker a thread goes on by itself."""
+
+    flight: FetchInFlight
+    topic: str
+    take_back: Callable[[], None]
+
+
+class FetchLending:
+    """Decides it for one consumer.
+
+    Args:
+        plan: of its fetches.
+
+    Attributes:
+        lends: whether `LendFetch` is carried out.
+        lane: where a thread receives; None before the first.
+        lent: what is lent now.
+    """
+
+    def __init__(self, plan: FetchPlan) -> None:
+        self._plan = plan
+        self.lends = False
+        self.lane: Lane | None = None
+        self.lent: _Lent | None = None
+        self._usual = 0  # replies in a row that a thread could have taken
+
+    def count(self, data: PartitionData) -> None:
+        """A reply had this, and of no other partition."""
+        self._usual = self._usual + 1 if _is_little(data) else min(self._usual, 0)
+
+    def count_all(self, reply: FetchResponse) -> None:
+        """A reply has come; one without anything new says nothing."""
+        topics = reply.responses
+        if topics and len(topics) == 1 == len(topics[0].partitions):
+            self.count(topics[0].partitions[0])
+        elif topics:
+            self._usual = min(self._usual, 0)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether replies have been usual for long enough."""
+        return self._usual >= _USUAL and self.lends and self.lent is None
+
+    def lend(self, sends: Sequence[Effect]) -> Sequence[Effect]:
+        """The only request of a step, and that its reply is lent, if nothing else is to be seen to."""
+        (send,) = sends
+        assert isinstance(send, Send)
+        session = send.context.session
+        if send.template is None or not session.known or not self._plan.is_settled:
+            return sends
+        topic, partition = next(reversed(session.known))  # where `fill_alone` has put what it names
+        lone = session.lone_of(topic)
+        if lone is None or lone.exchange is not send.template:
+            return sends
+        return (send, LendFetch(send, lone, lone.request.session_epoch, session.known, topic, partition))
+
+    def on_lent(self, effect: LendFetch, take_back: Callable[[], None]) -> None:
+        """An effect was carried out.
+
+        Args:
+            effect: this one.
+            take_back: calls `on_taken_back` before it returns.
+        """
+        self.lent = _Lent(effect.send.context, effect.topic, take_back)
+
+    def take_back(self) -> None:
+        """Have replies come to the loop again, and all that was received counted."""
+        if self.lent is not None:
+            self.lent.take_back()
+
+    def take_back_for_plan(self, now: float) -> None:
+        """The same if the plan has anything to look at that concerns what is lent."""
+        if self.lent is not None and self._plan.concerns(self.lent.flight.session, now):
+            self.lent.take_back()
+
+    def on_taken_back(self, session_epoch: int, partition: int, *, failed: bool) -> None:
+        """Replies come to the loop again.
+
+        Args:
+            session_epoch: of the request in flight.
+            partition: what that asks for; -1 for nothing new.
+            failed: because something unusual came.
+        """
+        lent, self.lent = self.lent, None
+        assert lent is not None
+        lent.flight.session.taken_back(lent.topic, session_epoch, partition)
+        self._usual = _UNUSUAL if failed else 0
+
+
+def _is_little(data: PartitionData) -> bool:
+    """Whether it is what a thread takes by itself: few records, and nothing else to be said."""
+    return 0 < len(data.records or b"") <= _FEW_BYTES and not (
+        data.error_code or data.aborted_transactions or data.preferred_read_replica >= 0)

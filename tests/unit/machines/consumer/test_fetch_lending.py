@@ -1,0 +1,280 @@
+"""When replies are lent to the thread that waits for records, when they come back, and what is known then."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import pytest
+
+from headrace.errors import KafkaError
+from headrace.machines.consumer.fetch_lending import LendFetch
+from headrace.machines.machine import Send
+from headrace.types.records import TopicPartition
+from headrace.wire.messages.consumer.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+
+from .test_fetcher import TOPIC_ID, Bench, batch, offsets
+
+
+class Lane:
+    """What a thread has received, as a test says."""
+
+    def __init__(self) -> None:
+        self.landed: Any = None
+        self.received_bytes = 0
+        self.answered_at = 0.0
+
+    def settle(self, queue: deque[Any], fetched: object) -> None:
+        queue.append(fetched)
+        self.landed = None
+
+
+class Lender(Bench):
+    """A fetcher whose client lends what it is told to."""
+
+    def __init__(self, partitions: int = 1, **properties: Any) -> None:
+        super().__init__(partitions, **properties)
+        self.lane = Lane()
+        self.fetcher.lending.lends = True
+        self.fetcher.lending.lane = self.lane
+        self.lent: LendFetch | None = None
+        self.taken_back: list[tuple[int, int, bool]] = []
+        self.session_epoch, self.partition, self.failed = 0, 0, False
+        self.sent: dict[int, Send] = {}
+
+    def step(self) -> dict[int, Send]:
+        """The new requests; what is lent is carried out."""
+        effects = list(self.fetcher.poll(self.now))
+        sends = {effect.destination: effect for effect in effects if isinstance(effect, Send)}
+        self.sent |= sends
+        for effect in effects:
+            if isinstance(effect, LendFetch):
+                assert list(effects) == [effect.send, effect]
+                self.lent = effect
+                self.session_epoch, self.partition = effect.session_epoch, effect.partition
+                self.fetcher.lending.on_lent(effect, self.take_back)
+        return sends
+
+    def take_back(self) -> None:
+        self.taken_back.append((self.session_epoch, self.partition, self.failed))
+        self.lent = None
+        self.fetcher.lending.on_taken_back(self.session_epoch, self.partition, failed=self.failed)
+
+    def usual(self, partition: int = 0, node: int = 1, size: int = 10, **fields: Any) -> None:
+        """A reply with one record, and the next step."""
+        offset = self.subscription.require("t", partition).fetch_offset
+        self.reply(self.sent[node], partition, batch(offset, 1, size), **fields)
+        offsets(self)
+        self.step()
+
+    def until_lent(self, node: int = 1, partition: int = 0) -> LendFetch:
+        self.step()
+        for _ in range(3):
+            self.usual(partition, node)
+        assert self.lent is not None
+        return self.lent
+
+
+def test_three_usual_replies_in_a_row_and_the_next_is_lent_with_the_request_that_asks_for_it() -> None:
+    bench = Lender()
+    bench.step()
+    for _ in range(3):
+        assert bench.lent is None
+        bench.usual()
+    lent = bench.lent
+    assert lent is not None
+    assert (lent.topic, lent.partition, lent.session_epoch) == ("t", 0, 3)
+    assert lent.send is bench.sent[1]
+    assert lent.known["t", 0].fetch_offset == 3
+    assert bench.step() == {}
+
+
+@pytest.mark.parametrize("unusual", [
+    {"size": 20_000}, {"aborted_transactions": [AbortedTransaction(producer_id=1, first_offset=0)]},
+], ids=["large", "aborted"])
+def test_what_is_unusual_begins_the_row_anew(unusual: dict[str, Any]) -> None:
+    bench = Lender()
+    bench.step()
+    for _ in range(3):
+        for _ in range(2):
+            bench.usual()
+        bench.usual(**unusual)
+        bench.usual()
+    assert bench.lent is None
+
+
+def test_two_partitions_in_a_reply_begin_the_row_anew_and_none_says_nothing() -> None:
+    bench = Lender(partitions=3)
+    bench.set_leaders(dict.fromkeys(range(3), 1))
+    bench.step()
+    for _ in range(2):
+        bench.usual()
+    bench.fetcher.on_reply(bench.sent[1], FetchResponse(session_id=5, responses=[FetchableTopicResponse(
+        topic_id=TOPIC_ID, partitions=[
+            PartitionData(partition_index=number, high_watermark=9, records=batch(2 - 2 * number, 1))
+            for number in (0, 1)])]), 0.0)
+    offsets(bench)
+    bench.step()
+    for _ in range(2):
+        bench.usual()
+    assert bench.lent is None
+    bench.fetcher.on_reply(bench.sent[1], FetchResponse(session_id=5, responses=[]), 0.0)
+    bench.step()
+    bench.usual(2)
+    assert bench.lent is not None
+
+
+def test_partitions_may_take_turns() -> None:
+    bench = Lender(partitions=3)
+    bench.set_leaders(dict.fromkeys(range(3), 1))
+    bench.step()
+    for partition in (0, 1, 2):
+        bench.usual(partition)
+    assert bench.lent is not None
+    assert bench.lent.partition == 2
+
+
+@pytest.mark.parametrize("why", ["nobody carries it out", "the end is told", "no session", "paused records are kept"])
+def test_nothing_is_lent_where_it_could_not_be_as_without(why: str) -> None:
+    bench = Lender(partitions=2, enable_partition_eof=why == "the end is told")
+    bench.set_leaders({0: 1, 1: 1})
+    bench.fetcher.lending.lends = why != "nobody carries it out"
+    bench.step()
+    if why == "paused records are kept":
+        bench.reply(bench.sent[1], 1, batch(0, 1))
+        bench.subscription.require("t", 1).paused = True
+        offsets(bench)
+        bench.step()
+    for _ in range(8):
+        offset = bench.subscription.require("t", 0).fetch_offset
+        entry = PartitionData(partition_index=0, high_watermark=1000, records=batch(offset, 1))
+        bench.fetcher.on_reply(bench.sent[1], FetchResponse(session_id=0 if why == "no session" else 5, responses=[
+            FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[entry])]), 0.0)
+        offsets(bench)
+        bench.step()
+    assert bench.lent is None
+
+
+def test_behind_a_reply_that_could_not_be_taken_it_takes_twenty_more() -> None:
+    bench = Lender()
+    bench.until_lent()
+    bench.failed = True
+    bench.fetcher.lending.take_back()
+    bench.failed = False
+    for turn in range(23):
+        assert bench.lent is None, turn
+        bench.usual()
+    assert bench.lent is not None
+
+
+def test_the_session_goes_on_from_the_number_and_the_offsets_to_which_it_came() -> None:
+    bench = Lender(partitions=3)
+    bench.set_leaders(dict.fromkeys(range(3), 1))
+    lent = bench.until_lent()
+    for partition, offset in ((0, 9), (2, 4)):  # a thread has received so far
+        lent.known["t", partition].fetch_offset = offset
+        bench.subscription.require("t", partition).fetch_offset = offset
+    bench.session_epoch, bench.partition = 17, 2
+    bench.fetcher.lending.take_back()
+    assert bench.taken_back == [(17, 2, False)]
+    bench.fetcher.lending.take_back()
+    assert len(bench.taken_back) == 1
+    bench.usual(2)
+    request = bench.sent[1].request
+    assert isinstance(request, FetchRequest)
+    ((part,),) = [topic.partitions for topic in request.topics]
+    assert (request.session_epoch, part.partition, part.fetch_offset) == (18, 2, 5)
+
+
+@pytest.mark.parametrize("change", ["seek", "pause", "assign", "metadata", "damage"])
+def test_what_the_plan_has_to_look_at_takes_it_back_first(change: str) -> None:
+    bench = Lender()
+    bench.until_lent()
+    state = bench.subscription.require("t", 0)
+    if change == "seek":
+        bench.subscription.seek("t", 0, 1)
+    elif change == "pause":
+        state.paused = True
+        bench.subscription.version += 1
+    elif change == "assign":
+        bench.subscription.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)])
+    elif change == "metadata":
+        bench.set_leaders({0: 2}, epoch=3)
+    else:
+        bench.fetcher._plan.look_at(state)
+    bench.step()
+    assert [failed for _, _, failed in bench.taken_back] == [False]
+
+
+def test_what_comes_from_another_broker_takes_nothing_back() -> None:
+    bench = Lender(partitions=2)
+    bench.step()
+    bench.until_lent()
+    assert bench.lent is not None
+    assert bench.lent.send.destination == 1
+    for _ in range(5):
+        bench.usual(1, 2)
+    assert bench.taken_back == []
+    assert fetches(bench.sent[2]) == 5
+
+
+def fetches(send: Send) -> int:
+    assert isinstance(send.request, FetchRequest)
+    return send.request.topics[0].partitions[0].fetch_offset
+
+
+def test_a_request_that_fails_behind_that_begins_the_session_anew() -> None:
+    bench = Lender()
+    bench.until_lent()
+    bench.fetcher.lending.take_back()
+    bench.fetcher.on_error(bench.sent[1], KafkaError(KafkaError._TRANSPORT), 0.0)
+    bench.now = 10.0
+    request = bench.step()[1].request
+    assert isinstance(request, FetchRequest)
+    assert request.session_epoch == 0
+
+
+@pytest.mark.parametrize("by", ["take", "take_one"])
+def test_what_has_landed_is_handed_out_once_and_moves_the_position(by: str) -> None:
+    bench = Lender()
+    bench.until_lent()
+    state = bench.subscription.require("t", 0)
+    data = batch(3, 2)
+    bench.lane.landed = (state, state.epoch, 3, 5, 3, data, 2, 3)
+    bench.lane.received_bytes = len(data)
+    state.fetch_offset = 5
+    state.received_bytes += len(data)
+    assert bench.fetcher.has_waiting
+    taken = bench.fetcher.take(10) if by == "take" else [bench.fetcher.take_one(), bench.fetcher.take_one()]
+    assert [message and message.offset() for message in taken] == [3, 4]
+    assert bench.fetcher.take_one() is None
+    assert (state.position, state.stored, state.leader_epoch, state.queued_bytes) == (5, 5, 3, 0)
+    assert bench.fetcher._waiting_bytes(bench.fetcher._released_bytes) == 0
+
+
+def test_what_has_landed_for_a_position_that_was_left_is_dropped() -> None:
+    bench = Lender()
+    bench.until_lent()
+    state = bench.subscription.require("t", 0)
+    bench.lane.landed = (state, state.epoch, 4, 6, 3, batch(4, 2), 2, 3)
+    bench.subscription.seek("t", 0, 1)
+    assert bench.fetcher.take(10) == []
+    assert state.position == 1
+
+
+def test_the_last_answer_may_be_one_that_a_thread_got() -> None:
+    bench = Lender()
+    assert bench.fetcher.answered_at is None
+    bench.now = 3.0
+    bench.until_lent()
+    assert bench.fetcher.answered_at == 3.0
+    bench.lane.answered_at = 5.0
+    assert bench.fetcher.answered_at == 5.0
+
+
