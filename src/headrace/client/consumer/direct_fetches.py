@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 from headrace.buffers import FetchLane
 from headrace.machines.cluster.in_flight import ClientRequest
@@ -46,31 +48,36 @@ class DirectFetches:
         self.request_name = "Fetch"
         self._wake, self._told = -1, False
         self._effect: LendFetch | None = None
+        self._shapes: Any = None
         self._connection: Connection | None = None
         self._call: ClientRequest | None = None
 
     def carry_out(self, effect: Effect) -> None:
         """Let the thread that waits take the replies, if the connection can be lent."""
         assert isinstance(effect, LendFetch)
-        connection = self._driver.connection(effect.send.node_id, effect.send.request)
-        if connection is None:
+        send = effect.send
+        connection = self._driver.connection(send.node_id, send.request)
+        shapes = effect.lone.shapes(send.version, self._client_id)
+        if connection is None or shapes is None or not self._can_be_woken():
             return
-        self._effect, self._connection = effect, connection
-        if effect.lone.shapes(effect.send.version, self._client_id) is not None and connection.lend_reading(
-                self, effect.send):
+        self._effect, self._shapes, self._connection = effect, shapes, connection
+        if connection.lend_reading(self, send):
             self._lending.on_lent(effect, connection.take_back)
+
+    def _can_be_woken(self) -> bool:
+        """Whether there is a file for it; False where the process has no more."""
+        if self._wake < 0:
+            with suppress(OSError):
+                self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        return self._wake >= 0
 
     def start(self, file: int, call: ClientRequest) -> None:
         """See `net.settings.Reader`."""
         effect = self._effect
         assert effect is not None
-        shapes = effect.lone.shapes(call.send.version, self._client_id)
-        assert shapes is not None
-        if self._wake < 0:
-            self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._call, self.request_name = call, request_name(call.send.request)
         self._told = False
-        self.lane.start(file, self._wake, shapes, (effect.topic, effect.known, PositionPhase.FETCH),
+        self.lane.start(file, self._wake, self._shapes, (effect.topic, effect.known, PositionPhase.FETCH),
                         (call.correlation_id, effect.session_epoch, effect.partition, call.written_at))
         self._look_again()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -329,6 +331,19 @@ def test_ctrl_c_at_any_moment_loses_nothing_and_brings_nothing_twice(broker: Emb
     for number in range(PARTITIONS):
         offsets = [offset for partition, offset in places if partition == number]
         assert offsets == sorted(offsets)
+    reader.close()
+
+
+def test_a_process_without_a_file_to_spare_goes_on_by_the_loop(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(os, "eventfd", refuse)
+    reader = Reader(broker)
+    reader.pass_on(10, 0)
+    assert not reader.lane.lent
     reader.close()
 
 
