@@ -9,15 +9,17 @@ the session's number comes back with the connection. It must not know sockets or
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from headrace.machines.consumer.fetch_plan import FetchInFlight, FetchPlan
 from headrace.machines.consumer.fetch_session import SessionPartition
-from headrace.machines.consumer.lone_fetch import LoneFetch
 from headrace.machines.consumer.subscription import Key, PartitionState
 from headrace.machines.machine import Effect, Send
 from headrace.slotted import slotted
 from headrace.wire.messages.consumer.fetch import FetchResponse, PartitionData
+
+if TYPE_CHECKING:
+    from headrace.machines.consumer.lone_fetch import LoneFetch
 
 __all__ = ["FetchLending", "Lane", "LendFetch"]
 

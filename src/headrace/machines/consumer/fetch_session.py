@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from headrace.error_codes import ErrorCodes
-from headrace.machines.consumer.lone_fetch import LoneFetch
 from headrace.machines.consumer.subscription import Key, PartitionState
 from headrace.slotted import slotted
 from headrace.wire.messages.consumer.fetch import (
@@ -25,6 +25,9 @@ from headrace.wire.messages.consumer.fetch import (
     FetchTopic,
     ForgottenTopic,
 )
+
+if TYPE_CHECKING:  # made when the first record comes alone
+    from headrace.machines.consumer.lone_fetch import LoneFetch
 
 __all__ = ["FetchSession", "SessionPartition", "WantedPartition"]
 
@@ -166,6 +169,8 @@ class FetchSession:
         lone = self._lone.get(topic)
         if lone is None or lone.request.session_id != self._id or (
                 lone.topic_id is not asked.topic_id and lone.topic_id != asked.topic_id):
+            from headrace.machines.consumer.lone_fetch import LoneFetch
+
             request = make()
             request.session_id = self._id
             lone = self._lone[topic] = LoneFetch(request, topic, asked.topic_id, _partition(partition, asked))
