@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from headrace.buffers.closed_batch import ClosedBatch
 
-__all__ = ["DirectLane", "DirectPartition"]
+__all__ = ["DirectLane", "DirectPartition", "uvarint"]
 
 _MOST_BYTES: Final = 16_384
 _MOST_STEM: Final = 1_019
@@ -55,7 +55,7 @@ class DirectPartition:
 
     def length(self, batch: ClosedBatch) -> bytes:
         """The length of the records, as it is written."""
-        return _varint(batch.size_bytes + 1) if self.flexible else struct.pack(">i", batch.size_bytes)
+        return uvarint(batch.size_bytes + 1) if self.flexible else struct.pack(">i", batch.size_bytes)
 
     def frame_bytes(self, batch: ClosedBatch) -> int:
         """Size of the frame with a batch."""
@@ -176,7 +176,8 @@ class DirectLane:
                 for (way, batch, _), where in zip(stored, offsets, strict=True)]
 
 
-def _varint(number: int) -> bytes:
+def uvarint(number: int) -> bytes:
+    """Seven bits a byte, the lowest first."""
     written = bytearray()
     while number > 0x7F:
         written.append(number & 0x7F | 0x80)

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
+from headrace.buffers.direct_lane import uvarint
 from headrace.errors import CorruptRecordError
 from headrace.records.header import scan
 
@@ -187,7 +188,7 @@ class FetchLane:
             return False
         (partition,) = _INT32.unpack_from(reply, place)
         expected = before[:place] + _INT32.pack(partition) + before[place + _INT32.size:]
-        written = _varint(length + 1) if flexible else _INT32.pack(length)
+        written = uvarint(length + 1) if flexible else _INT32.pack(length)
         begin = start + len(between) + width
         if (reply[:numbers] != expected or reply[start:begin] != between + written
                 or reply[begin + length:] != tail):
@@ -246,11 +247,3 @@ class FetchLane:
         self.sent_bytes += len(frame)
         self.reply_bytes += len(self._data)
         return True
-
-
-def _varint(number: int) -> bytes:
-    written = bytearray()
-    while number > 0x7F:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*written, number))

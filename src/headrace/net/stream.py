@@ -80,7 +80,6 @@ class Inlet:
             except OSError:  # the socket is closed, or the kernel knows no such thing
                 self._socket = None
 
-
     def close(self) -> None:
         """Do not wake the loop: somebody else reads."""
         self._transport.pause_reading()

@@ -1647,13 +1647,17 @@ cdef void fill(Progress *to, const uint8_t **p, const uint8_t *end, int64_t base
                int64_t most_rows, int64_t max_bytes) noexcept nogil:
     # Records of one batch into the columns, until it ends, `stop` is reached, a column is full, or headers need room.
     cdef Record record
-    cdef int64_t offset, size
+    cdef int64_t offset, size, rows
     cdef const uint8_t *before
+    cdef bint plain = True  # records may be; where one is not, and none before it was, all others are taken not to be
     while to.left and to.rows < most_rows:
-        fill_plain(to, p, end, base_offset, last_offset - base_offset, base_timestamp, by_broker, broker_time, first,
-                   stop, most_rows, max_bytes)
-        if not to.left or to.rows >= most_rows:
-            return
+        if plain:
+            rows = to.rows
+            fill_plain(to, p, end, base_offset, last_offset - base_offset, base_timestamp, by_broker, broker_time,
+                       first, stop, most_rows, max_bytes)
+            if not to.left or to.rows >= most_rows:
+                return
+            plain = to.rows > rows
         before = p[0]
         to.code = read_record(p, end, last_offset - base_offset, base_timestamp, &record)
         if to.code:
@@ -1661,6 +1665,7 @@ cdef void fill(Progress *to, const uint8_t **p, const uint8_t *end, int64_t base
         offset = base_offset + record.delta
         if offset < first:
             to.left -= 1
+            plain = True
             continue
         size = ROW_COST + (record.key_size if record.key_size > 0 else 0) + (
             record.value_size if record.value_size > 0 else 0)

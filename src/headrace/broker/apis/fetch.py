@@ -134,17 +134,20 @@ class _NextOfSession(_Fetch):
 def _answer(fetch: _Fetch, now: Now) -> FetchResponse | DelayedReply:
     """The reply, or what it waits for: every append to one of the partitions, until `max_wait_ms` are over."""
     call, request = fetch.call, fetch.request
-    found, count = _read(call, request, fetch.asked)
-    if count >= request.min_bytes or request.max_wait_ms <= 0 or any(data.error_code for data in found):
-        return fetch.reply(found, now)
     until = now.s + request.max_wait_ms / 1000
 
-    def look_again(now: Now) -> FetchResponse | DelayedReply:
+    def look(now: Now) -> FetchResponse | None:
         found, count = _read(call, request, fetch.asked)
-        if count >= request.min_bytes or now.s >= until or any(data.error_code for data in found):
-            return fetch.reply(found, now)
-        return delayed
+        is_over = count >= request.min_bytes or now.s >= until or any(data.error_code for data in found)
+        return fetch.reply(found, now) if is_over else None
 
+    def look_again(now: Now) -> FetchResponse | DelayedReply:
+        reply = look(now)
+        return delayed if reply is None else reply
+
+    at_once = look(now)
+    if at_once is not None:
+        return at_once
     delayed = DelayedReply(_partitions(call, fetch.asked), until, look_again)
     return delayed
 

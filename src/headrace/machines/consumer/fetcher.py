@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # few programs read columns
 
 __all__ = ["CompletedFetch", "Fetcher", "PositionsInDoubt", "RecordsReady"]
 
-
 _NO_TIMESTAMP = (TIMESTAMP_NOT_AVAILABLE, -1)
 
 
