@@ -26,8 +26,8 @@ from tests.support.configuration import GENERAL, LISTENERS, OLDER, Configuration
 from tools.kafka.artifacts import cache_directory
 
 _BROKERS = (1, 3)
-CONSUMERS = ("columns", "consumer_calls", "consumer_groups", "fetching", "group_rights", "groups", "racks", "records",
-             "recreation", "share_groups", "share_members", "truncation", "waiting")
+CONSUMERS = ("columns", "consumer_calls", "consumer_groups", "direct_fetches", "fetching", "group_rights", "groups",
+             "racks", "records", "recreation", "share_groups", "share_members", "truncation", "waiting")
 """The files whose tests are about consumers: calls, groups of all three kinds, columns, fetching."""
 PARTS = {"all": ("",), "consumers": CONSUMERS}
 _HERE = Path(__file__).parent
