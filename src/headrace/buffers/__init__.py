@@ -21,7 +21,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.closed_batch import ClosedBatch
     from headrace.buffers.column_input import append_columns
     from headrace.buffers.delivery_future import DeliveryFuture
-    from headrace.buffers.direct_lane import DirectLane, DirectPartition
+    from headrace.buffers.direct_lane import DirectLane, DirectPartition, DirectReplies
     from headrace.buffers.fast_path import AIOProduceFastPath, ProduceFastPath, ServeFastPath
     from headrace.buffers.fetch_lane import FetchLane
     from headrace.buffers.future_condition import FutureCondition
@@ -37,6 +37,7 @@ else:
         DeliveryFuture,
         DirectLane,
         DirectPartition,
+        DirectReplies,
         FetchLane,
         FutureCondition,
         ProduceFastPath,
@@ -57,6 +58,7 @@ __all__ = [
     "DeliveryFuture",
     "DirectLane",
     "DirectPartition",
+    "DirectReplies",
     "FetchLane",
     "FutureCondition",
     "ProduceFastPath",

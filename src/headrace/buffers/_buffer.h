@@ -2,6 +2,9 @@
 #ifndef HEADRACE_BUFFER_H
 #define HEADRACE_BUFFER_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* ppoll */
+#endif
 #include <Python.h>
 #include <stdint.h>
 #include <time.h>
@@ -16,6 +19,8 @@
 #define MSG_NOSIGNAL 0 /* macOS; Python ignores SIGPIPE */
 #endif
 #endif
+
+#define HEADRACE_MOST_FILES 16
 
 /* Nanoseconds since the epoch. */
 static inline int64_t headrace_now_ns(void) {
@@ -68,6 +73,30 @@ static inline int headrace_poll(int file, int wake, int timeout_ms) {
     struct pollfd files[2] = {{file, POLLIN, 0}, {wake, POLLIN, 0}};
     if (poll(files, 2, timeout_ms) < 0) return errno == EINTR ? -1 : 1;
     return (files[0].revents ? 1 : 0) | (files[1].revents ? 2 : 0);
+#endif
+}
+
+/* Wait until one of these files has bytes, or the time is over: 2 if the first one has, and 1 if others have, added up;
+   -1 for a signal. */
+static inline int headrace_poll_all(const int *files, int count, double seconds) {
+#ifdef __linux__
+    struct pollfd all[HEADRACE_MOST_FILES];
+    struct timespec timeout;
+    int index, found = 0;
+    if (seconds > 1e6) seconds = 1e6;
+    timeout.tv_sec = (time_t)seconds;
+    timeout.tv_nsec = (long)((seconds - (double)timeout.tv_sec) * 1e9);
+    for (index = 0; index < count; index++) {
+        all[index].fd = files[index];
+        all[index].events = POLLIN;
+        all[index].revents = 0;
+    }
+    if (ppoll(all, (nfds_t)count, &timeout, NULL) < 0) return errno == EINTR ? -1 : 1;
+    for (index = 0; index < count; index++)
+        if (all[index].revents) found |= index ? 1 : 2;
+    return found;
+#else
+    return 2;
 #endif
 }
 

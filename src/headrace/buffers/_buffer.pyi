@@ -8,6 +8,7 @@ from headrace.buffers.column_input import append_columns as append_columns
 from headrace.buffers.delivery_future import DeliveryFuture as DeliveryFuture
 from headrace.buffers.direct_lane import DirectLane as DirectLane
 from headrace.buffers.direct_lane import DirectPartition as DirectPartition
+from headrace.buffers.direct_lane import DirectReplies as DirectReplies
 from headrace.buffers.fast_path import AIOProduceFastPath as AIOProduceFastPath
 from headrace.buffers.fast_path import ProduceFastPath as ProduceFastPath
 from headrace.buffers.fast_path import ServeFastPath as ServeFastPath

@@ -9,6 +9,7 @@
     RecordAccumulator      the open batches of a topic
     FutureCondition        what guards a future
     DirectLane, ...        the way of a batch that its own thread sends
+    DirectReplies          the replies to those batches, where threads that wait for reports take them
     FetchLane              the way of fetches whose replies are taken by the thread that waits for them
     append_columns         Arrow's buffers into an accumulator
     ProduceFastPath, ...   `produce()` with what it needs at hand
@@ -31,7 +32,7 @@ from cpython.ref cimport Py_INCREF
 from libc.math cimport INFINITY
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.string cimport memcmp, memcpy, memmove, memset
 
 from headrace.records._batch cimport (
     CRC32,
@@ -90,6 +91,7 @@ cdef extern from "_buffer.h":
     double headrace_clock() nogil
     void headrace_drain(int wake) nogil
     int headrace_poll(int file, int wake, int timeout_ms) nogil
+    int headrace_poll_all(const int *files, int count, double seconds) nogil
     int64_t headrace_receive(int file, uint8_t *data, size_t size) nogil
     int64_t headrace_send(int file, const uint8_t *head, size_t head_size, const uint8_t *data, size_t size,
                           const uint8_t *tail, size_t tail_size) nogil
@@ -115,6 +117,8 @@ cdef enum:
     START = 12  # length, API, version, correlation id
     OFFSETS = 24  # base offset, log append time, log start offset
     REPLY = 65536  # the largest reply that is taken by the thread that waits for it
+    REPLIES = 2048  # the same for replies to direct batches, several of which may come together
+    MOST_FILES = 16  # that a thread waits for at a time
     QUIET_S = 30  # a partition that was not used for so long goes the general way, which looks whether it is known still
 
 OVERHEAD_BYTES = OVERHEAD
@@ -626,13 +630,16 @@ cdef class DirectPartition:
             length = 1 if size < 0x7F else 2 if size < 0x3FFF else 3
         return START + PyBytes_GET_SIZE(self._stem) + length + size + PyBytes_GET_SIZE(self._tail)
 
+    cdef inline Py_ssize_t reply_bytes(self) noexcept:
+        # The length of the usual reply.
+        return 8 + PyBytes_GET_SIZE(self._before) + OFFSETS + PyBytes_GET_SIZE(self._after)
+
     cdef Py_ssize_t measure(self, const uint8_t *p, const uint8_t *end, int32_t correlation_id) noexcept:
         # The length of the usual reply, if the bytes begin with one; else 0.
-        cdef Py_ssize_t before = PyBytes_GET_SIZE(self._before), after = PyBytes_GET_SIZE(self._after)
-        cdef Py_ssize_t size = 8 + before + OFFSETS + after
+        cdef Py_ssize_t after = PyBytes_GET_SIZE(self._after), size = self.reply_bytes()
         if (end - p < size or get_number(p, 4) != <uint64_t> (size - 4)
                 or get_number(p + 4, 4) != <uint64_t> correlation_id
-                or memcmp(p + 8, PyBytes_AS_STRING(self._before), before)
+                or memcmp(p + 8, PyBytes_AS_STRING(self._before), PyBytes_GET_SIZE(self._before))
                 or memcmp(p + size - after, PyBytes_AS_STRING(self._after), after)):
             return 0
         return size
@@ -654,12 +661,25 @@ cdef class DirectLane:
     cdef list _ways, _batches, _sealed  # rings: those in flight, from `_first` on
     cdef bytes _rest
     cdef object _on_rest
+    cdef readonly bint failed
+    cdef bint _told
+    cdef readonly double looked_at, answered_at
+    cdef DirectReplies _replies  # None while the loop reads
+    cdef int _read_file
+    cdef uint8_t _data[REPLIES]
+    cdef Py_ssize_t _filled
+    cdef list _answered
 
     def __init__(self, Py_ssize_t most, on_rest):
-        self._file = -1
+        self._file = self._read_file = -1
         self._most = most
         self._ways, self._batches, self._sealed = [None] * most, [None] * most, [None] * most
         self._on_rest = on_rest
+        self._answered = []
+
+    @property
+    def is_read(self):
+        return self._replies is not None
 
     @cython.critical_section
     def start(self, int file, int32_t correlation_id, double until):
@@ -728,6 +748,8 @@ cdef class DirectLane:
         way._used_at = batch.opened_at
         if way._producer_id >= 0:
             way._sequence = (way._sequence + <int32_t> batch._builder.count) & INT32_MAX
+        if self._replies is not None and not self._replies.serves(batch):
+            self.failed = True
         if sent < whole:
             self._file = -1
             self._rest = (head[:p - head] + bytes(sealed.data) + way._tail)[sent:]
@@ -762,10 +784,172 @@ cdef class DirectLane:
             numbers = p + 8 + PyBytes_GET_SIZE(way._before)
             taken.append((way._owner, self._batches[self._first],
                           <int64_t> get_number(numbers, 8), <int64_t> get_number(numbers + 8, 8),
-                          way.frame_bytes(<ClosedBatch> self._batches[self._first])))
+                          way.frame_bytes(<ClosedBatch> self._batches[self._first]), way.reply_bytes()))
             p = numbers + OFFSETS + PyBytes_GET_SIZE(way._after)
             self.drop()
         return taken
+
+    def read_by(self, int file, DirectReplies replies not None):
+        self._read_file, self._filled = file, 0
+        self.failed = self._told = False
+        self.looked_at = self.answered_at = headrace_clock()
+        self._replies = replies
+        replies._lanes.append(self)
+
+    def read_by_loop(self):
+        replies = self._replies
+        if replies is None:
+            return b""
+        self._replies = None
+        self.failed = False
+        if self in (<DirectReplies> replies)._lanes:
+            (<DirectReplies> replies)._lanes.remove(self)
+        (<DirectReplies> replies).wake()
+        return self._data[:self._filled]
+
+    def take_answered(self):
+        answered, self._answered = self._answered, []
+        return answered
+
+    cdef bint receive(self, DirectReplies to) except -1:
+        # Bytes may have come: take the replies that are whole. False if the loop has to read.
+        cdef int64_t count
+        cdef Py_ssize_t size
+        cdef DirectPartition way
+        cdef ClosedBatch batch
+        cdef const uint8_t *numbers
+        cdef int64_t base_offset, log_append_ms
+        cdef double now = headrace_clock()
+        self.looked_at = now
+        count = headrace_receive(self._read_file, self._data + self._filled, REPLIES - self._filled)
+        if count <= 0:
+            return count == -1
+        self._filled += count
+        while self._filled and self._replies is to:
+            if not self.in_flight or self._rest is not None:
+                return False
+            way = <DirectPartition> self._ways[self._first]
+            size = way.measure(self._data, self._data + self._filled,
+                               (self.correlation_id - <int32_t> self.in_flight) & INT32_MAX)
+            if size == 0:  # unusual, or the rest is still to come
+                return self._filled < way.reply_bytes() and (
+                    self._filled < 4 or get_number(self._data, 4) == <uint64_t> (way.reply_bytes() - 4))
+            batch = <ClosedBatch> self._batches[self._first]
+            numbers = self._data + 8 + PyBytes_GET_SIZE(way._before)
+            base_offset, log_append_ms = <int64_t> get_number(numbers, 8), <int64_t> get_number(numbers + 8, 8)
+            reports = batch.messages(base_offset, 2 if log_append_ms >= 0 else 1, log_append_ms, None, now)
+            run = ReportRun(reports, None, to._pool, batch.count, batch.cost_bytes)
+            answered = (way._owner, batch.count, batch._builder._used, base_offset, way.frame_bytes(batch), size,
+                        batch.opened_at, now)
+            if self._replies is not to or not self.in_flight or self._batches[self._first] is not batch:
+                continue  # others had a turn while these were made
+            # From here to the end nothing of Python runs.
+            to._runs.append(run)
+            self._answered.append(answered)
+            to._pool.ahead_bytes -= batch.data_bytes
+            self.answered_at = now
+            self._filled -= size
+            memmove(self._data, self._data + size, self._filled)
+            self.drop()
+        return True
+
+
+@cython.final
+cdef class DirectReplies:
+    """Where threads that wait for reports take the replies to direct batches; see the plain twin.
+
+    What takes a reply is one step for all other threads and for signals: nothing of Python runs between the record's
+    end in flight and its report in the queue.
+    """
+
+    cdef object _runs, _on_failed, _others
+    cdef BufferPool _pool
+    cdef list _lanes
+    cdef int _wake
+    cdef readonly Py_ssize_t waiting
+
+    def __init__(self, runs, BufferPool pool not None, others, int wake, on_failed):
+        self._runs, self._pool, self._others, self._on_failed = runs, pool, others, on_failed
+        self._lanes = []
+        self._wake = wake
+
+    @property
+    def ready(self):
+        cdef DirectLane lane
+        for lane in self._lanes:
+            if lane.failed:
+                return False
+        return bool(self._lanes)
+
+    cdef bint serves(self, ClosedBatch batch) except -1:
+        # Whether nobody but who serves reports waits for the batch.
+        cdef Py_ssize_t index
+        if batch.reports is None or batch.has_deliveries or batch.runs is not None:
+            return False
+        for index in range(PyList_GET_SIZE(<list> batch.reports)):
+            callback = <object> PyList_GET_ITEM(<list> batch.reports, index)
+            if callback is None or isinstance(callback, self._others):
+                return False
+        return True
+
+    def wake(self):
+        if self._wake >= 0:
+            os.eventfd_write(self._wake, 1)
+
+    def end(self):
+        self._wake = -1
+        self._lanes.clear()
+
+    def look(self):
+        if self.read_all(False):
+            self.tell()
+
+    cdef int tell(self) except -1:
+        # Have the loop take back those that failed. Who is interrupted before that was noted says it once more.
+        cdef DirectLane lane
+        surely(self._on_failed)
+        for lane in self._lanes:
+            lane._told = lane.failed
+        return 0
+
+    cdef bint read_all(self, bint idle) except -1:
+        # Take what has come, also where nothing is in flight if so wanted. True if the loop is to be told of failures.
+        cdef Py_ssize_t index = 0
+        cdef DirectLane lane
+        cdef bint failed = False
+        while index < len(self._lanes):
+            lane = <DirectLane> self._lanes[index]
+            index += 1
+            if not lane.failed and (lane.in_flight or idle) and not lane.receive(self):
+                lane.failed = True
+            failed = failed or (lane.failed and not lane._told)
+        return failed
+
+    def receive(self, double timeout_s):
+        cdef int files[MOST_FILES]
+        cdef int count, found, wake = self._wake
+        cdef double left, until = headrace_clock() + timeout_s
+        while self.ready and not self._runs:
+            count = 1
+            files[0] = wake
+            for lane in self._lanes:
+                if count < MOST_FILES:
+                    files[count] = (<DirectLane> lane)._read_file
+                    count += 1
+            left = max(until - headrace_clock(), 0.0)
+            PyErr_CheckSignals()
+            self.waiting += 1
+            with nogil:
+                found = headrace_poll_all(files, count, left)
+            self.waiting -= 1
+            if found < 0:
+                continue
+            if found & 2 and self._wake == wake:
+                headrace_drain(wake)
+            if self.read_all(True):
+                self.tell()
+            if found & 2 or left == 0.0:
+                return
 
 
 @cython.final
@@ -1098,6 +1282,8 @@ cdef class RecordAccumulator:
             del self._open[self._opened]
         if lane._rest is not None:
             surely(lane._on_rest)
+        elif lane.failed and not lane._told and lane._replies is not None:
+            lane._replies.tell()
         return True
 
 
@@ -1513,7 +1699,8 @@ cdef class ServeFastPath:
 
     cdef object _queues, _client, _otherwise
     cdef BufferPool _pool
-    cdef public int64_t polled_for
+    cdef public int64_t polled_for, polls
+    cdef public DirectReplies replies
 
     def __init__(self, tuple queues not None, BufferPool pool not None, client, otherwise):
         self._queues = queues
@@ -1524,6 +1711,9 @@ cdef class ServeFastPath:
     def poll(self, timeout=-1):
         """Call the callbacks that are due; see `headrace.Producer.poll`."""
         cdef int64_t messages
+        self.polls += 1
+        if self.replies is not None and self.replies._lanes:
+            self.replies.look()
         if type(timeout) is int and timeout == 0 and not self._client.closed:
             for queue in <tuple> self._queues:
                 if queue:

@@ -2,7 +2,8 @@
 
 While a connection has nothing under way, the loop lends it to a `DirectLane`, and for each partition that was quiet a
 `DirectPartition` to its accumulator. The thread of `produce()` then writes a request for each record by itself, while
-few are in flight. The loop reads the replies, and takes the connection back before it does anything else on it.
+few are in flight. The loop reads the replies, or the threads that serve reports do, through the `DirectReplies` of all
+lanes (decision 0053). The loop takes the connection back before it does anything else on it.
 
 A plain step can be interrupted by Ctrl-C half way, so clients lend nothing where there is no native module.
 It must not know what the bytes around the records mean. Read next: `headrace.client.producer.direct_sends`.
@@ -11,19 +12,26 @@ It must not know what the bytes around the records mean. Read next: `headrace.cl
 from __future__ import annotations
 
 import os
+import select
+import socket
 import struct
+import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
+from headrace.buffers.buffer_pool import BufferPool
 from headrace.buffers.closed_batch import ClosedBatch
+from headrace.buffers.report_run import ReportRun
 
-__all__ = ["DirectLane", "DirectPartition", "uvarint"]
+__all__ = ["DirectLane", "DirectPartition", "DirectReplies", "uvarint"]
 
 _MOST_BYTES: Final = 16_384
 _MOST_STEM: Final = 1_019
 _QUIET_S: Final = 30.0
 """A partition that was not used for so long goes the general way, which looks whether its leader still knows it."""
+_MOST_REPLIES: Final = 2_048
 _MASK: Final = (1 << 31) - 1
 _START = struct.Struct(">ihhi")  # length, API, version, correlation id
 _REPLY = struct.Struct(">ii")
@@ -61,11 +69,15 @@ class DirectPartition:
         """Size of the frame with a batch."""
         return _START.size + len(self.stem) + len(self.length(batch)) + batch.size_bytes + len(self.tail)
 
-    def measure(self, data: memoryview, correlation_id: int) -> int:
+    def reply_bytes(self) -> int:
+        """The length of the usual reply."""
+        before, after = self.expected
+        return _REPLY.size + len(before) + _OFFSETS.size + len(after)
+
+    def measure(self, data: memoryview | bytes, correlation_id: int) -> int:
         """The length of the usual reply, if the bytes begin with one; else 0."""
         before, after = self.expected
-        first = _REPLY.size + len(before)
-        size = first + _OFFSETS.size + len(after)
+        first, size = _REPLY.size + len(before), self.reply_bytes()
         usual = (len(data) >= size and _REPLY.unpack_from(data) == (size - 4, correlation_id)
                  and data[_REPLY.size:first] == before and data[size - len(after):size] == after)
         return size if usual else 0
@@ -82,13 +94,22 @@ class DirectLane:
     Attributes:
         correlation_id: of the next request.
         in_flight: batches that were sent and await their reply.
+        is_read: other threads than the loop's read the replies.
+        failed: the loop has to read: something unusual came, or somebody waits for a batch who does not serve reports.
+        looked_at, answered_at: monotonic seconds; when such a thread looked for replies last, and when it took one.
     """
 
-    __slots__ = ("_batches", "_file", "_most", "_on_rest", "_rest", "_until", "correlation_id")
+    __slots__ = ("_answered", "_batches", "_data", "_file", "_most", "_on_rest", "_read_file", "_replies", "_rest",
+                 "_until", "answered_at", "correlation_id", "failed", "looked_at", "told")
 
     def __init__(self, most: int, on_rest: Callable[[], object]) -> None:
         self._file, self._until, self.correlation_id = -1, 0.0, 0
         self._most, self._on_rest = most, on_rest
+        self._read_file, self._replies = -1, _nobody
+        self.failed = self.told = False
+        self.looked_at = self.answered_at = 0.0
+        self._data = bytearray()
+        self._answered: list[tuple[Any, int, int, int, int, int, float, float]] = []
         self._batches: deque[tuple[DirectPartition, ClosedBatch, Any]] = deque()
         self._rest: bytes | None = None
 
@@ -140,12 +161,16 @@ class DirectLane:
         way.used_at = batch.opened_at
         if way.producer_id >= 0:
             way.sequence = way.sequence + batch.count & _MASK
+        if self.is_read and not self._replies.serves(batch):
+            self.failed = True
         if sent < whole:
             self._file, self._rest = -1, b"".join(parts)[sent:]
             self._on_rest()
+        elif self.failed and not self.told:
+            self._replies.tell()
         return True
 
-    def take(self, data: memoryview, count: int) -> list[tuple[Any, ClosedBatch, int, int, int]]:
+    def take(self, data: memoryview, count: int) -> list[tuple[Any, ClosedBatch, int, int, int, int]]:
         """What was stored, if the bytes that have come are the usual replies to what is in flight, each of them whole.
 
         Args:
@@ -154,8 +179,8 @@ class DirectLane:
 
         Returns:
             For each reply the partition's owner, the batch, its base offset, its log append time in milliseconds, -1
-            for none, and the size of the frame that it was sent in. Nothing, with nothing changed, if the bytes are to
-            be read in the general way.
+            for none, and the sizes of the frame that it was sent in and of the reply's. Nothing, with nothing changed,
+            if the bytes are to be read in the general way.
         """
         if self._rest is not None:
             return []
@@ -172,9 +197,169 @@ class DirectLane:
         if rest:
             return []
         stored = [self._batches.popleft() for _ in range(replies)]
-        return [(way.owner, batch, *where, way.frame_bytes(batch))
+        return [(way.owner, batch, *where, way.frame_bytes(batch), way.reply_bytes())
                 for (way, batch, _), where in zip(stored, offsets, strict=True)]
 
+    # Replies that other threads than the loop's read
+
+    @property
+    def is_read(self) -> bool:
+        """Other threads than the loop's read the replies."""
+        return self._replies is not _nobody
+
+    def read_by(self, file: int, replies: DirectReplies) -> None:
+        """Let other threads read the replies, from the first byte of one on.
+
+        Args:
+            file: descriptor of the connection's socket, which the loop does not read from now on.
+            replies: takes them.
+        """
+        self._read_file = file
+        self._data.clear()
+        self.failed = self.told = False
+        self.looked_at = self.answered_at = time.monotonic()
+        self._replies = replies
+        replies.lanes.append(self)
+
+    def read_by_loop(self) -> bytes:
+        """Have the loop read again. Returns the bytes that have come and were not taken."""
+        if not self.is_read:
+            return b""
+        replies, self._replies = self._replies, _nobody
+        self.failed = False
+        with suppress(ValueError):  # they have ended
+            replies.lanes.remove(self)
+        replies.wake()
+        return bytes(self._data)
+
+    def take_answered(self) -> list[tuple[Any, int, int, int, int, int, float, float]]:
+        """What other threads have taken since the last call.
+
+        Returns:
+            For each reply the partition's owner, records and bytes of the batch, its base offset, sizes of request and
+            reply in bytes, and when the batch was opened and the reply was taken, in monotonic seconds.
+        """
+        answered, self._answered = self._answered, []
+        return answered
+
+    def receive(self, to: DirectReplies) -> bool:
+        """Bytes may have come: take the replies that are whole. False if the loop has to read."""
+        self.looked_at = now = time.monotonic()
+        with socket.socket(fileno=os.dup(self._read_file)) as shared:
+            try:
+                received = shared.recv(_MOST_REPLIES - len(self._data), socket.MSG_DONTWAIT)
+            except (BlockingIOError, InterruptedError):
+                return True
+            except OSError:
+                return False
+        self._data += received
+        while self._data and received and self._replies is to:
+            if not self._batches or self._rest is not None:
+                return False
+            way, batch, _ = self._batches[0]
+            data, whole = bytes(self._data), way.reply_bytes()
+            if not way.measure(data, self.correlation_id - len(self._batches) & _MASK):  # or the rest is still to come
+                return len(data) < whole and (len(data) < 4 or _REPLY.unpack_from(data.ljust(8))[0] == whole - 4)
+            base_offset, log_append_ms, _ = _OFFSETS.unpack_from(data, _REPLY.size + len(way.expected[0]))
+            to.report(batch, base_offset, log_append_ms, now)
+            self._answered.append((way.owner, batch.count, batch.size_bytes, base_offset, way.frame_bytes(batch), whole,
+                                   batch.opened_at, now))
+            self.answered_at = now
+            self._batches.popleft()
+            del self._data[:whole]
+        return len(received) > 0
+
+
+class DirectReplies:
+    """Where threads that serve reports take the replies to direct batches.
+
+    Args:
+        runs: where reports are queued.
+        pool: counts the records.
+        others: a class of callbacks that are not served as reports.
+        wake: an eventfd that ends a wait, this object's until `end`.
+        on_failed: called, in the thread that looks or sends, when the loop has to read replies again.
+
+    Attributes:
+        lanes: the connections.
+        waiting: threads that wait for replies.
+    """
+
+    __slots__ = ("_on_failed", "_others", "_pool", "_runs", "_wake", "lanes", "waiting")
+
+    def __init__(self, runs: deque[ReportRun], pool: BufferPool, others: type, wake: int,
+                 on_failed: Callable[[], object]) -> None:
+        self._runs, self._pool, self._others, self._wake, self._on_failed = runs, pool, others, wake, on_failed
+        self.lanes: list[DirectLane] = []
+        self.waiting = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether replies may come here, and none of them is to be read by the loop."""
+        return bool(self.lanes) and not any(lane.failed for lane in self.lanes)
+
+    def serves(self, batch: ClosedBatch) -> bool:
+        """Whether nobody but who serves reports waits for the batch."""
+        return batch.reports is not None and not batch.has_deliveries and batch.runs is None and not any(
+            callback is None or isinstance(callback, self._others) for callback in batch.reports)
+
+    def report(self, batch: ClosedBatch, base_offset: int, log_append_ms: int, now_s: float) -> None:
+        """Queue the reports of a batch that is stored."""
+        reports = batch.messages(base_offset, 2 if log_append_ms >= 0 else 1, log_append_ms, None, now_s)
+        self._runs.append(ReportRun(reports, None, self._pool, batch.count, batch.cost_bytes))
+        self._pool.answer(batch.data_bytes)
+
+    def wake(self) -> None:
+        """End the wait of `receive`, or the next one. From any thread, and from signal handlers."""
+        if self._wake >= 0:
+            os.eventfd_write(self._wake, 1)
+
+    def end(self) -> None:
+        """The connections and the eventfd are not used any more."""
+        self._wake = -1
+        self.lanes.clear()
+
+    def look(self) -> None:
+        """Take what has come, without waiting."""
+        if self._read_all(idle=False):
+            self.tell()
+
+    def tell(self) -> None:
+        """Have the loop take back those that failed."""
+        self._on_failed()
+        for lane in self.lanes:
+            lane.told = lane.failed
+
+    def _read_all(self, *, idle: bool) -> bool:
+        """Take what has come, also where nothing is in flight if so wanted. True if failures are to be told."""
+        failed = False
+        for lane in self.lanes.copy():
+            if not lane.failed and (lane.in_flight or idle) and not lane.receive(self):
+                lane.failed = True
+            failed |= lane.failed and not lane.told
+        return failed
+
+    def receive(self, timeout_s: float) -> None:
+        """Wait for replies and take them, until there are reports to serve, or `wake`, or the time is over.
+
+        What has come is taken in any case.
+        """
+        until = time.monotonic() + timeout_s
+        while self.ready and not self._runs:
+            left_s, wake = max(until - time.monotonic(), 0.0), self._wake
+            self.waiting += 1
+            found, _, _ = select.select([wake, *(lane._read_file for lane in self.lanes)], [], [], left_s)
+            self.waiting -= 1
+            if wake in found:
+                with suppress(BlockingIOError):
+                    os.eventfd_read(wake)
+            if self._read_all(idle=True):
+                self.tell()
+            if wake in found or not left_s:
+                return
+
+
+_nobody: Any = object()
 
 def uvarint(number: int) -> bytes:
     """Seven bits a byte, the lowest first."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from headrace.buffers.buffer_pool import BufferPool
 from headrace.buffers.delivery_future import DeliveryFuture
+from headrace.buffers.direct_lane import DirectReplies
 from headrace.buffers.record_accumulator import RecordAccumulator
 from headrace.errors import BufferFullError
 
@@ -77,17 +78,23 @@ class ServeFastPath:
     Attributes:
         polled_for: records under way at the last call that had nothing to call. Where they are as many again, somebody
             only waits, and is left to `otherwise`.
+        polls: calls so far.
+        replies: where a call takes replies by itself; None for nowhere.
     """
 
-    __slots__ = ("_client", "_otherwise", "_pool", "_queues", "polled_for")
+    __slots__ = ("_client", "_otherwise", "_pool", "_queues", "polled_for", "polls", "replies")
 
     def __init__(self, queues: tuple[Sized, ...], pool: BufferPool, client: Any, otherwise: Callable[[Any], int],
                  ) -> None:
         self._queues, self._pool, self._client, self._otherwise = queues, pool, client, otherwise
-        self.polled_for = 0
+        self.polled_for = self.polls = 0
+        self.replies: DirectReplies | None = None
 
     def poll(self, timeout: Any = -1) -> int:
         """Call the callbacks that are due; see `headrace.Producer.poll`."""
+        self.polls += 1
+        if self.replies is not None:
+            self.replies.look()
         if type(timeout) is int and timeout == 0 and not self._client.closed and not any(map(len, self._queues)):
             messages = self._pool.messages
             if not messages or messages != self.polled_for:

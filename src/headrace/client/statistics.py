@@ -155,6 +155,9 @@ class ProducerStatistics(Statistics):
     Args:
         buffer_pool: what waits.
         batch_queues: where batches wait.
+
+    Attributes:
+        settle: has all counted that came past the loop.
     """
 
     kind = "producer"
@@ -166,6 +169,7 @@ class ProducerStatistics(Statistics):
         super().__init__(config, metadata, driver, notify, waiting)
         self._buffer_pool = buffer_pool
         self._batch_queues = batch_queues
+        self.settle: Callable[[], object] = bool
         self._last: PartitionQueue | None = None  # of which a batch was acknowledged last
         self._topics: dict[str, _Acknowledged] = {}
 
@@ -173,18 +177,23 @@ class ProducerStatistics(Statistics):
         """A batch is done."""
         batch = done.batch
         if done.error is None and batch.sealed is not None:
-            queue = self._last = batch.queue
-            counts = self._topics.get(queue.topic)
-            if counts is None:
-                counts = self._topics[queue.topic] = _Acknowledged()
-            partition, size, count = queue.partition, batch.sealed.size_bytes, batch.count
-            counts.records[partition] = counts.records.get(partition, 0) + count
-            counts.bytes[partition] = counts.bytes.get(partition, 0) + size
-            counts.batch_bytes.add(size)
-            counts.batch_records.add(count)
+            self.on_stored(batch.queue, batch.count, batch.sealed.size_bytes)
+
+    def on_stored(self, queue: PartitionQueue, count: int, size_bytes: int) -> None:
+        """A batch of a partition is stored: so many records in so many bytes."""
+        self._last = queue
+        counts = self._topics.get(queue.topic)
+        if counts is None:
+            counts = self._topics[queue.topic] = _Acknowledged()
+        partition = queue.partition
+        counts.records[partition] = counts.records.get(partition, 0) + count
+        counts.bytes[partition] = counts.bytes.get(partition, 0) + size_bytes
+        counts.batch_bytes.add(size_bytes)
+        counts.batch_records.add(count)
 
     def metrics(self) -> Metrics:
         """The producer's figures now."""
+        self.settle()
         config = self._config
         metrics = super().metrics()
         metrics.update({

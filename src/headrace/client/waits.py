@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
+import sys
 import threading
 import time
 from collections import deque
@@ -19,14 +21,14 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from headrace.buffers import FutureCondition, SpinWait
+from headrace.buffers import FutureCondition, SpinWait, implementation
 from headrace.errors import WakeupError
 from headrace.net.thread import SLICE_S, LoopCall, LoopThread
 from headrace.slotted import slotted
 
 __all__ = [
     "TURN", "DirectWait", "LoopWaits", "Meanwhile", "SteadyFuture", "Steps", "ThreadWaits", "Wait", "deadline",
-    "seconds", "submit",
+    "seconds", "submit", "threads_may_receive",
 ]
 
 T = TypeVar("T")
@@ -53,6 +55,14 @@ class DirectWait(Protocol):
     def wake(self) -> None:
         """End `receive`, or the next one. From any thread, and from signal handlers."""
         ...
+
+
+def threads_may_receive() -> bool:
+    """Whether a thread that waits may read a socket in the loop's place: in one native step, and woken by a file.
+
+    Without the GIL two threads may be in the middle of one step; then only the loop touches a connection.
+    """
+    return implementation == "native" and hasattr(os, "eventfd") and getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 @slotted(eq=False)
@@ -247,7 +257,7 @@ class ThreadWaits:
     def wait(self, wait: Wait, meanwhile: Meanwhile | None = None) -> None:
         """Sleep until something has happened, and no longer; or until the time is over."""
         happened, until = wait.happened, wait.until
-        if wait.watch_until:
+        if wait.watch_until and (wait.meanwhile is None or not wait.meanwhile.ready):
             watch_until = min(wait.watch_until, until)
             while not happened() and (left_s := watch_until - time.monotonic()) > 0:
                 self._spin_wait.wait(happened, left_s)

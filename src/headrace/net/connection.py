@@ -76,6 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         self._borrower: Borrower | None = None
         self._lent = False  # the borrower may write now, or the reader reads
         self._lent_to: Reader | None = None
+        self._replies_lent = False  # the borrower has what comes as well
         self._proved = self._paused = False  # on the present socket a request was answered; the kernel has no room
 
     @property
@@ -165,6 +166,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._borrower is None:
             self._take_back_reading()
             return
+        self.take_back_replies()
         self.pipeline.next_id, calls, rest = self._borrower.stop()
         for call, size_bytes in calls:
             self.pipeline.in_flight.append(call)
@@ -172,6 +174,38 @@ class Connection(asyncio.BufferedProtocol):
             self._expire_by(call.reply_by())
         if rest is not None and self._outlet is not None:
             self._outlet.write([rest])
+
+    def lend_replies(self) -> bool:
+        """Let the borrower have what comes, until that or the connection is taken back (decision 0053).
+
+        Returns:
+            False if that cannot be: it does not have the connection, or a part of a reply has come.
+        """
+        if (not self._lent or self._borrower is None or self._replies_lent or self._outlet is None
+                or self._inlet is None or self._reader.free is None):
+            return False
+        self._inlet.close()
+        self._replies_lent = True
+        self._borrower.start_reading(self._outlet.file)
+        return True
+
+    def take_back_replies(self) -> None:
+        """What comes is the loop's again, and what has come meanwhile is counted; the borrower may still write."""
+        if not self._replies_lent:
+            return
+        assert self._borrower is not None
+        self._replies_lent = False
+        data = self._borrower.stop_reading()
+        self.count_replies()
+        self._read_again(data)
+
+    def count_replies(self) -> None:
+        """Count what the borrower has taken."""
+        assert self._borrower is not None
+        answered = self._borrower.answered()
+        if answered:
+            self._used_at = answered[-1].answered_at
+            self._traffic.on_exchanges(self._borrower.request_name, answered)
 
     def lend_reading(self, reader: Reader, send: Send) -> bool:
         """Let somebody else take the reply to the only request in flight, and send what follows (decision 0052).
@@ -202,12 +236,16 @@ class Connection(asyncio.BufferedProtocol):
         self._used_at = call.written_at
         self._expire_by(call.reply_by())
         self._traffic.on_taken_back(reader.request_name, taken.exchanges, taken.sent_bytes, taken.reply_bytes)
+        if taken.rest is not None and self._outlet is not None:
+            self._outlet.write([taken.rest])
+        self._read_again(taken.data)
+
+    def _read_again(self, data: bytes) -> None:
+        """The loop reads again. These bytes have come: they are in front of what it receives, and in a step alone."""
         if self._outlet is None or self._inlet is None:
             return
-        if taken.rest is not None:
-            self._outlet.write([taken.rest])
-        if taken.data:  # in front of what the loop receives next, and in no other step than that would be
-            self._loop.call_soon(self._on_left_over, self._outlet, taken.data)
+        if data:
+            self._loop.call_soon(self._on_left_over, self._outlet, data)
         self._inlet.open()
 
     def _on_left_over(self, outlet: FrameWriter, data: bytes) -> None:
@@ -291,8 +329,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._lent and self._borrower is not None:
             free = self._reader.free
             if free is not None and (answered := self._borrower.take(free, nbytes)):
-                self._used_at = now = self._settings.clock()
-                self._traffic.on_exchanges(self._borrower.request_name, answered, nbytes, now)
+                self._used_at = answered[-1].answered_at
+                self._traffic.on_exchanges(self._borrower.request_name, answered)
                 return
             self.take_back()
         pipeline = self.pipeline

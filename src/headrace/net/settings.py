@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from headrace.errors import KafkaError
 from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.net.auth.mechanisms import MechanismSource, mechanism_source
-from headrace.net.stats import ClientStats
+from headrace.net.stats import ClientStats, DirectExchange
 from headrace.net.timers import Clock
 from headrace.slotted import field, slotted
 from headrace.states import Transitions, from_each
@@ -92,6 +92,8 @@ class ConnectionSettings:
 class Borrower(Protocol):
     """Writes requests of its own on a connection, from any thread, while the loop has none under way there.
 
+    Other threads may take the replies as well, while they are lent too (decision 0053).
+
     Attributes:
         request_name: name of all its requests, for the statistics.
     """
@@ -118,10 +120,19 @@ class Borrower(Protocol):
         """
         ...
 
-    def take(self, data: memoryview, count: int) -> list[tuple[int, float]]:
-        """So many bytes have come: the sizes of the requests to which they are the usual replies, and when these were
-        written (monotonic seconds). Nothing if they are anything else.
-        """
+    def take(self, data: memoryview, count: int) -> list[DirectExchange]:
+        """So many bytes have come: the requests to which they are the usual replies; none if they are anything else."""
+        ...
+
+    def start_reading(self, file: int) -> None:
+        """Bytes that come are the borrower's, from the first one of a reply on, until `stop_reading`."""
+
+    def stop_reading(self) -> bytes:
+        """Bytes that come are the loop's again. Those that have come and were not taken."""
+        ...
+
+    def answered(self) -> list[DirectExchange]:
+        """The requests whose replies were taken by other threads, and were not told yet."""
         ...
 
     def end(self) -> None:

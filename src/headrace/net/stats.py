@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from weakref import WeakSet
 
 from headrace.errors import KafkaError
@@ -20,7 +20,7 @@ from headrace.wire.schema import Struct
 if TYPE_CHECKING:
     from headrace.types.metrics import WindowMetrics
 
-__all__ = ["BrokerStats", "Counted", "ClientStats", "Window", "request_name"]
+__all__ = ["BrokerStats", "Counted", "ClientStats", "DirectExchange", "Window", "request_name"]
 
 _SAMPLES = 1_000
 _LENGTH_BYTES = 4
@@ -60,6 +60,20 @@ class Window:
             "min": int(values[0]), "max": int(values[-1]), "avg": int(mean), "sum": int(total), "stddev": int(spread),
             "p50": percentile(0.50), "p75": percentile(0.75), "p90": percentile(0.90), "p95": percentile(0.95),
             "p99": percentile(0.99), "p99_99": percentile(0.9999), "cnt": count}
+
+
+class DirectExchange(NamedTuple):
+    """A request and its reply.
+
+    Attributes:
+        sent_bytes, received_bytes: of their frames.
+        written_at, answered_at: monotonic seconds.
+    """
+
+    sent_bytes: int
+    received_bytes: int
+    written_at: float
+    answered_at: float
 
 
 class Counted(Protocol):
@@ -132,23 +146,21 @@ class BrokerStats:
             address = f"{self.node.host}:{self.node.port}"
             self._client.on_throttle(ThrottleEvent(address, self.node.id, throttle_ms / 1000.0))
 
-    def on_exchanges(self, name: str, requests: Iterable[tuple[int, float]], received_bytes: int, now: float) -> None:
+    def on_exchanges(self, name: str, exchanges: Iterable[DirectExchange]) -> None:
         """Requests of one API were written and answered, without anything unusual.
 
         Args:
             name: as `request_name` gives it.
-            requests: the sizes of their frames, and when they were written (monotonic seconds).
-            received_bytes: of all replies.
-            now: monotonic seconds.
+            exchanges: the requests.
         """
-        for sent_bytes, written_at in requests:
+        for exchange in exchanges:
             self.tx += 1
             self.rx += 1
-            self.tx_bytes += sent_bytes
+            self.tx_bytes += exchange.sent_bytes
+            self.rx_bytes += exchange.received_bytes
             self.requests[name] += 1
-            self.round_trip_us.add((now - written_at) * 1e6)
+            self.round_trip_us.add((exchange.answered_at - exchange.written_at) * 1e6)
             self.throttle_ms.add(0)
-        self.rx_bytes += received_bytes
 
     def on_taken_back(self, name: str, exchanges: int, sent_bytes: int, reply_bytes: int) -> None:
         """So many requests of one API were written and answered by a thread that waited for the answers."""

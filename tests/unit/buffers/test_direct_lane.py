@@ -161,11 +161,11 @@ def test_a_batch_that_was_taken_out_is_not_overtaken(twin: Any) -> None:
 def test_the_usual_reply_names_owner_batch_and_offset(bench: Bench) -> None:
     bench.add(b"one")
     bench.add(b"two")
-    ((owner, batch, offset, time_ms, size),) = bench.take(replied(FROM, 70))
+    ((owner, batch, offset, time_ms, size, reply_size),) = bench.take(replied(FROM, 70))
     assert (owner, offset, time_ms, bench.lane.in_flight) == ("owner of 0", 70, -1, 1)
-    assert size == len(bench.general(b"one", FROM, 9))
+    assert (size, reply_size) == (len(bench.general(b"one", FROM, 9)), len(replied(FROM, 70)))
     assert [message.value() for message in bench.twin.Cursor(batch.seal().data, "t", 0, 0).take(9)] == [b"one"]
-    ((_, _, offset, time_ms, _),) = bench.take(replied(FROM + 1, 71, log_append_time_ms=5))
+    ((_, _, offset, time_ms, _, _),) = bench.take(replied(FROM + 1, 71, log_append_time_ms=5))
     assert (offset, time_ms, bench.lane.in_flight) == (71, 5, 0)
 
 
@@ -175,7 +175,7 @@ def test_replies_that_come_together_are_taken_together(bench: Bench) -> None:
     bench.add(b"other", partition=1)
     bench.add(b"two")
     taken = bench.take(replied(FROM, 7) + replied(FROM + 1, 8, partition=1) + replied(FROM + 2, 9))
-    assert [(owner, offset) for owner, _, offset, _, _ in taken] == [
+    assert [(owner, offset) for owner, _, offset, *_ in taken] == [
         ("owner of 0", 7), ("owner of 1", 8), ("owner of 0", 9)]
 
 

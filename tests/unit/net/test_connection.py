@@ -13,6 +13,7 @@ from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.machines.machine import Send
 from headrace.net.connection import Connection
 from headrace.net.settings import ConnectionSettings, ConnectionState, TakenBack
+from headrace.net.stats import DirectExchange
 from headrace.net.stream import FrameWriter
 from headrace.testing.simulated_clock import SimulatedLoop
 from headrace.types.records import NodeAddress
@@ -266,6 +267,7 @@ class Borrower:
         self.told: list[Any] = []
         self.calls: list[ClientRequest] = []
         self.rest: bytes | None = None
+        self.data, self.taken = b"", list[DirectExchange]()
 
     @property
     def in_flight(self) -> int:
@@ -280,9 +282,20 @@ class Borrower:
         calls, self.calls = self.calls, []
         return self.next_id, [(call, 30) for call in calls], self.rest
 
-    def take(self, data: memoryview, count: int) -> list[tuple[int, float]]:
+    def take(self, data: memoryview, count: int) -> list[DirectExchange]:
         self.told.append("take")
         return []
+
+    def start_reading(self, file: int) -> None:
+        self.told.append(("read", file))
+
+    def stop_reading(self) -> bytes:
+        self.told.append("read no more")
+        return self.data
+
+    def answered(self) -> list[DirectExchange]:
+        taken, self.taken = self.taken, []
+        return taken
 
     def end(self) -> None:
         self.told.append("end")
@@ -388,6 +401,92 @@ def test_a_reply_to_a_borrower_that_does_not_come_costs_the_connection() -> None
         await asyncio.sleep(31)
         ((name, error),) = bench.owner.all("error")
         assert (name, error.code()) == ("theirs", KafkaError._TIMED_OUT)
+
+    simulated(run)
+
+
+# Lending the replies as well
+
+
+async def borrowed() -> tuple[Bench, Borrower]:
+    """A connection whose replies are lent together with it."""
+    bench = await Bench().opened()
+    borrower = Borrower(bench)
+    assert not bench.connection.lend_replies()
+    bench.connection.lend(borrower)
+    assert bench.connection.lend_replies()
+    assert not bench.connection.lend_replies()
+    assert borrower.told[1:] == [("read", 99)]
+    bench.broker.on(HeartbeatRequest, SILENCE)
+    borrower.wrote(bench, "theirs")
+    return bench, borrower
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_replies_that_are_lent_do_not_come_to_the_loop() -> None:
+    async def run() -> None:
+        bench, borrower = await borrowed()
+        bench.broker.transports[-1].deliver(answer_to(borrower.calls[0]))
+        await asyncio.sleep(0.001)
+        assert (bench.owner.told, borrower.told[2:]) == ([], [])
+        bench.connection.take_back_replies()
+        bench.connection.take_back_replies()
+        await asyncio.sleep(0.001)
+        assert borrower.told[2:5] == ["read no more", "take", "stop"]
+        assert bench.owner.all("reply") == [("theirs", 27)]
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+@pytest.mark.parametrize("cut", [3, 100])
+def test_what_a_borrower_received_and_did_not_take_is_read_first(cut: int) -> None:
+    async def run() -> None:
+        bench, borrower = await borrowed()
+        reply = answer_to(borrower.calls[0])
+        borrower.data = reply[:cut]
+        if reply[cut:]:
+            bench.broker.transports[-1].deliver(reply[cut:])
+        await asyncio.sleep(0.001)
+        after = bench.submit("ours")
+        assert borrower.told[2:] == ["read no more", "stop"]
+        bench.broker.transports[-1].deliver(answer_to(after, 0))
+        await asyncio.sleep(0.001)
+        assert bench.owner.all("reply") == [("theirs", 27), ("ours", 0)]
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_what_a_borrower_took_is_counted_once() -> None:
+    async def run() -> None:
+        bench, borrower = await borrowed()
+        counts = bench.connection._traffic
+        before = counts.tx, counts.rx, counts.tx_bytes, counts.rx_bytes
+        now = bench.loop.time()
+        borrower.taken = [DirectExchange(30, 20, now, now), DirectExchange(31, 21, now, now + 0.25)]
+        bench.connection.count_replies()
+        borrower.calls.clear()
+        bench.connection.take_back()
+        after = counts.tx, counts.rx, counts.tx_bytes, counts.rx_bytes
+        assert [new - old for new, old in zip(after, before, strict=True)] == [2, 2, 61, 41]
+        assert counts.round_trip_us.metrics()["max"] == 250_000
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+@pytest.mark.parametrize("ends", ["closed", "lost"])
+def test_a_connection_that_ends_under_a_borrower_that_reads_fails_what_it_wrote(ends: str) -> None:
+    async def run() -> None:
+        bench, borrower = await borrowed()
+        if ends == "closed":
+            bench.connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT)))
+        else:
+            bench.broker.transports[-1].abort()
+        await asyncio.sleep(0.001)
+        assert borrower.told[2:] == ["read no more", "stop", "end"]
+        assert [name for name, _ in bench.owner.all("error")] == ["theirs"]
 
     simulated(run)
 

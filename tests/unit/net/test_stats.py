@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from headrace.errors import KafkaError
 from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.machines.machine import Send
-from headrace.net.stats import BrokerStats, ClientStats, Window, request_name
+from headrace.net.stats import BrokerStats, ClientStats, DirectExchange, Window, request_name
 from headrace.types.records import NodeAddress, ThrottleEvent
 from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.messages.groups.classic_groups import HeartbeatRequest, HeartbeatResponse
@@ -93,7 +93,7 @@ def test_what_comes_is_counted_with_the_four_bytes_of_its_length() -> None:
 
 def test_exchanges_are_counted_as_requests_and_replies() -> None:
     broker = counts()
-    broker.on_exchanges(request_name(HEARTBEAT), [(30, 1.75), (31, 1.5)], 40, 2.0)
+    broker.on_exchanges(request_name(HEARTBEAT), [DirectExchange(30, 15, 1.75, 2.0), DirectExchange(31, 25, 2.5, 3.0)])
     assert (broker.tx, broker.tx_bytes, broker.rx, broker.rx_bytes) == (2, 61, 2, 40)
     assert broker.requests == {"Heartbeat": 2}
     assert (broker.round_trip_us.metrics()["min"], broker.round_trip_us.metrics()["max"]) == (250_000, 500_000)

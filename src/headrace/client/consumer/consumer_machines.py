@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from headrace.buffers import implementation
 from headrace.client.core import ClientCore
 from headrace.client.statistics import ConsumerStatistics
+from headrace.client.waits import threads_may_receive
 from headrace.config import Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
@@ -167,10 +165,8 @@ class ConsumerMachines:
         Args:
             look_again: has it see that it may.
         """
-        if (implementation != "native" or not hasattr(os, "eventfd") or _runs_without_gil()
-                or self.config["security.protocol"] not in ("plaintext", "sasl_plaintext")):
-            return
-        self._look_again, self.fetcher.lending.lends = look_again, True
+        if threads_may_receive() and self.config["security.protocol"] in ("plaintext", "sasl_plaintext"):
+            self._look_again, self.fetcher.lending.lends = look_again, True
 
     def receive_now(self) -> bool:
         """Receive what has come, where that is not the loop's to receive. Whether there are records."""
@@ -319,11 +315,6 @@ class ConsumerMachines:
                 reports_at[name] = math.inf
                 text = f"Subscribed topic not available: {info.error.str()}"
                 self._report(name, -1, KafkaError(info.error.code(), text))
-
-
-def _runs_without_gil() -> bool:
-    """Whether two threads may be in the middle of one step; then only the loop touches a connection."""
-    return not getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def _wall_ms() -> int:

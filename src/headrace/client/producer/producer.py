@@ -79,6 +79,7 @@ class Producer:
             raise
         engine.deliveries.on_served = waits.notify
         self._serving = engine.deliveries.fast_path(engine, self._poll)
+        engine.receive_directly(self._serving, waits.look_again)
         if type(self).poll is Producer.poll:
             self.__dict__["poll"] = self._serving.poll
         self._calls = ProducerCalls(engine, chain, waits, serves=lambda: True)
@@ -303,6 +304,7 @@ class Producer:
             RuntimeError: called in a callback of `send()`, on the thread that the reports come from.
         """
         self._check_serving("flush")
+        self._serving.polls += 1
         return self._run(self._calls.flush(deadline(timeout)))
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:

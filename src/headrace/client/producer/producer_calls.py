@@ -386,7 +386,7 @@ class ProducerCalls(Generic[W]):
 
         until = deadline(timeout)
         watched = engine.buffer_pool.messages and timeout is not None and 0 < timeout < _SHORT_S
-        return Wait(happened, until, until if watched else 0.0)
+        return Wait(happened, until, until if watched else 0.0, engine.replies)
 
     def flush(self, until: float) -> Steps[int]:
         """Send everything now and wait for the reports, which are served meanwhile. Returns how many records wait."""
@@ -402,7 +402,7 @@ class ProducerCalls(Generic[W]):
                 deliveries.serve()
                 if engine.is_done or time.monotonic() >= until:
                     return len(engine)
-                yield Wait(lambda: deliveries.pending or engine.is_done, until, watch_until)
+                yield Wait(lambda: deliveries.pending or engine.is_done, until, watch_until, engine.replies)
         finally:
             engine.flushes.pop(this, None)  # first, and in one step: Ctrl-C may come after any call
             engine.wake()

@@ -18,12 +18,13 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headrace.buffers import BufferPool, implementation
+from headrace.buffers import BufferPool, DirectReplies, ServeFastPath, implementation
 from headrace.client.core import ClientCore
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
 from headrace.client.producer.topics import FailedRecord, TopicAccumulators, never, producer_closed
 from headrace.client.statistics import ProducerStatistics
+from headrace.client.waits import threads_may_receive
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
 from headrace.machines.backoff import RetryPolicy
@@ -96,6 +97,8 @@ class ProducerEngine:
         self._driver.listeners[BatchDone] = (self.deliveries.add, self.statistics.on_batch)
         self._sender = self._make_sender()
         self._direct_sends: DirectSends | None = None
+        self._polling: ServeFastPath | None = None
+        self._look_again: Callable[[], object] = bool
         self.wake = self._driver.stirrer(self._sender) if same_thread else self._driver.waker(self._sender)
         balance = balance_of(config, self.accumulators.all, self._batch_queues, self.client.metadata)
         for machine in (self._sender, *balance):
@@ -195,8 +198,24 @@ class ProducerEngine:
             from headrace.client.producer.direct_sends import DirectSends
 
             self._direct_sends = DirectSends(
-                self._sender, self._driver, self.accumulators.all, self.config["client.id"], waking(self._loop))
+                self._sender, self._driver, self.accumulators.all, self.deliveries, self.statistics,
+                self.config["client.id"], waking(self._loop), self._polling, self._look_again)
         self._direct_sends.lend(effect)
+
+    def receive_directly(self, polling: ServeFastPath, look_again: Callable[[], object]) -> None:
+        """Let the threads that poll take replies by themselves, where they can.
+
+        Args:
+            polling: the producer's `poll()`.
+            look_again: has threads that wait see that they may.
+        """
+        if threads_may_receive():
+            self._polling, self._look_again = polling, look_again
+
+    @property
+    def replies(self) -> DirectReplies | None:
+        """Where threads that poll take replies; None while the loop takes all."""
+        return None if self._direct_sends is None else self._direct_sends.replies
 
     def _in_loop(self, action: Callable[..., None], *arguments: Any) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed; so is the producer
@@ -278,6 +297,8 @@ class ProducerEngine:
         if self.transactions is not None:
             self.transactions.close(KafkaError(KafkaError._DESTROY, "the producer was closed"))
         await self.client.close()
+        if self._direct_sends is not None:
+            self._direct_sends.end()
         if self._sealers is not None:
             self._sealers.shutdown(wait=False)
 
@@ -288,6 +309,8 @@ class ProducerEngine:
     def after_fork(self) -> None:
         """In a forked child: there is no loop, no connection, and nothing that may be sent."""
         self.closed = self.forked = True
+        if self._direct_sends is not None:
+            self._direct_sends.end()
         self.accumulators.after_fork(ClientClosedError(_FORKED))
 
 

@@ -238,6 +238,13 @@ class LoneBatches:
         self._sequences.assign_sent(batch, opened.opened_at)
         return batch
 
+    def reported(self, lane: LoneLane, count: int, base_offset: int, sent_at: float) -> None:
+        """So many records were sent directly as one batch, which is stored."""
+        lane.queue.next_position += 1
+        if base_offset >= 0:
+            lane.queue.last_offset = base_offset + count - 1
+        self._sequences.skip(lane.queue, count, sent_at)
+
     def take_over(self, lane: LoneLane, opened: UnsealedBatch, sealed: SealedBatch) -> Send:
         """A batch that was sent directly is in flight, and its reply is to be handed to the sender."""
         lane.queue.direct = None

@@ -333,6 +333,11 @@ class Sender:
         answer.base_offset, answer.log_append_time_ms = base_offset, log_append_ms
         self._stored(self._lone.sent(lane, opened, None), answer)
 
+    def on_direct_reported(self, lane: LoneLane, count: int, base_offset: int, sent_at: float) -> None:
+        """The same, and it was reported already."""
+        assert self._lone is not None
+        self._lone.reported(lane, count, base_offset, sent_at)
+
     def on_direct_taken_back(self, lane: LoneLane, opened: UnsealedBatch, sealed: SealedBatch) -> Send:
         """A batch was sent directly and is in flight. Returns its request, as if it came from `poll`."""
         assert self._lone is not None

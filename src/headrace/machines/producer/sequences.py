@@ -178,10 +178,15 @@ class Sequences:
     def assign_sent(self, batch: ProducerBatch, now: float) -> None:
         """A batch was sent directly, with the next sequence."""
         if self.enabled:
-            own = batch.queue.partition_sequence
+            batch.sequence, batch.stamped = batch.queue.partition_sequence.next_sequence, True
+            self.skip(batch.queue, batch.count, now)
+
+    def skip(self, queue: PartitionQueue, count: int, now: float) -> None:
+        """So many records of a partition were sent directly, with the next sequences."""
+        if self.enabled:
+            own = queue.partition_sequence
             own.looked_at = now
-            batch.sequence, batch.stamped = own.next_sequence, True
-            own.next_sequence = (batch.sequence + batch.count) & _SEQUENCE_MASK
+            own.next_sequence = (own.next_sequence + count) & _SEQUENCE_MASK
 
     def next_of(self, queue: PartitionQueue) -> tuple[int, int, int] | None:
         """Producer id, epoch and sequence of a partition's next batch, -1 for a producer that is not idempotent.

@@ -51,7 +51,7 @@ class Engine:
     def __init__(self, room=0):
         self.config = Config({"max.block.ms": 60_000})
         self.buffer_pool, self.accumulators, self.deliveries = BufferPool(0, 1 << 20), Buffers(), DeliveryReportQueue()
-        self.closed, self.transactions, self.flushes = False, None, {}
+        self.closed, self.transactions, self.replies, self.flushes = False, None, None, {}
         self.room, self.appended, self.noted = room, [], []
 
     def produce(self, *record):

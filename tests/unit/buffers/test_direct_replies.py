@@ -1,0 +1,264 @@
+"""Replies to direct batches that threads take which serve reports: what is reported, and when the loop has to read."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from .test_direct_lane import FROM, PATIENCE_S, Bench, replied
+
+
+class AtOnce:
+    """A callback that does not wait for reports to be served."""
+
+    def __call__(self, error: Any, message: Any) -> None:
+        raise AssertionError("it is called by the loop")
+
+
+class Replies:
+    """A bench whose replies are read by whoever serves reports."""
+
+    def __init__(self, twin: Any, **how: Any) -> None:
+        self.bench = Bench(twin, **how)
+        self.runs: deque[Any] = deque()
+        self.failures: list[bool] = []
+        self.wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.pool, self.lane = self.bench.pool, self.bench.lane
+        self.replies = twin.DirectReplies(self.runs, self.pool, AtOnce, self.wake, self.on_failed)
+        self.told: list[tuple[str, int | None, Any]] = []
+        self.lane.read_by(self.bench.ours.fileno(), self.replies)
+
+    def on_failed(self) -> None:
+        self.failures.append(self.lane.failed)
+
+    def add(self, name: str, **more: Any) -> None:
+        def report(error: Any, message: Any) -> None:
+            assert error is None
+            self.told.append((name, message.offset(), message.timestamp()))
+
+        assert self.bench.accumulator.append(name.encode(), None, 0, 1_000, None, more.get("callback", report)) == 0
+
+    def answer(self, data: bytes) -> None:
+        self.bench.theirs.sendall(data)
+
+    def receive(self, timeout_s: float = PATIENCE_S) -> None:
+        self.replies.receive(timeout_s)
+
+    def serve(self) -> list[tuple[str, int | None, Any]]:
+        """Call the callbacks that are due, as a producer does."""
+        for run in self.runs:
+            assert run.begin()
+            for call, message in run:
+                call(run.error, message)
+        self.runs.clear()
+        told, self.told = self.told, []
+        return told
+
+    def close(self) -> None:
+        self.replies.end()
+        os.close(self.wake)
+        self.bench.close()
+
+
+@pytest.fixture
+def reading(twin: Any) -> Iterator[Replies]:
+    made = Replies(twin)
+    yield made
+    made.close()
+
+
+def test_a_usual_reply_is_a_report_that_waits_to_be_served(reading: Replies) -> None:
+    reading.add("one")
+    reading.answer(replied(FROM, 70))
+    reading.receive()
+    assert (reading.lane.in_flight, reading.pool.messages, reading.failures) == (0, 1, [])
+    assert reading.serve() == [("one", 70, (1, 1_000))]
+    assert (reading.pool.messages, reading.pool.bytes) == (0, 0)
+
+
+def test_a_log_append_time_is_reported(reading: Replies) -> None:
+    reading.add("one")
+    reading.answer(replied(FROM, 70, log_append_time_ms=55))
+    reading.receive()
+    assert reading.serve() == [("one", 70, (2, 55))]
+
+
+def test_what_was_taken_is_told_to_the_loop_once(reading: Replies) -> None:
+    before = time.monotonic()
+    reading.add("one")
+    reading.add("two")
+    frames = [len(reading.bench.general(b"one", FROM, 9))] * 2
+    reading.answer(replied(FROM, 70) + replied(FROM + 1, 71))
+    reading.receive()
+    answered = reading.lane.take_answered()
+    assert [entry[:6] for entry in answered] == [
+        ("owner of 0", 1, answered[0][2], 70 + number, frames[number], len(replied(FROM, 70))) for number in range(2)]
+    assert all(61 < size < 100 for _, _, size, *_ in answered)
+    assert all(before <= done <= time.monotonic() for *_, done in answered)
+    assert reading.lane.take_answered() == []
+    assert before <= reading.lane.answered_at <= reading.lane.looked_at
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(1, 5), st.lists(st.integers(0, 400), max_size=4))
+def test_replies_that_come_in_pieces_are_taken_when_they_are_whole(twin: Any, count: int, at: list[int]) -> None:
+    reading = Replies(twin)
+    names = [f"record {number}" for number in range(count)]
+    for name in names:
+        reading.add(name)
+    whole = b"".join(replied(FROM + number, 70 + number) for number in range(count))
+    cuts = sorted(min(place, len(whole)) for place in at)
+    told: list[str] = []
+    for begin, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+        if end > begin:
+            reading.answer(whole[begin:end])
+            reading.receive(0.5 if end == len(whole) else 0.01)
+            told += [name for name, _, _ in reading.serve()]
+            assert len(told) <= end * count // len(whole)
+    assert (told, reading.failures) == (names, [])
+    reading.close()
+
+
+@pytest.mark.parametrize("data", [
+    replied(FROM, 7, error_code=1), replied(FROM + 1, 7), replied(FROM, 7, partition=1), b"\0\0\0\0\0\0\0\1",
+    replied(FROM, 7, version=9),
+])
+def test_anything_unusual_is_left_to_the_loop_with_all_bytes(reading: Replies, data: bytes) -> None:
+    reading.add("one")
+    reading.answer(data)
+    reading.receive()
+    assert (reading.lane.in_flight, reading.failures, reading.replies.ready) == (1, [True], False)
+    reading.replies.look()
+    assert reading.failures == [True]  # it was told
+    reading.receive(1)  # comes back at once
+    assert reading.lane.read_by_loop() == data
+    assert (reading.lane.failed, reading.lane.is_read, reading.runs) == (False, False, deque())
+
+
+def test_what_is_taken_before_something_unusual_is_reported(reading: Replies) -> None:
+    reading.add("one")
+    reading.add("two")
+    reading.answer(replied(FROM, 70) + replied(FROM + 1, 7, error_code=1))
+    reading.receive()
+    assert reading.serve() == [("one", 70, (1, 1_000))]
+    assert reading.lane.read_by_loop() == replied(FROM + 1, 7, error_code=1)
+    assert [batch.count for _, batch, _, _ in reading.lane.stop()[0]] == [1]
+
+
+def test_every_byte_of_a_reply_but_its_offsets_counts(twin: Any) -> None:
+    usual = replied(FROM, 7)
+    for place in range(len(usual)):
+        if replied(FROM, -1, log_append_time_ms=0, log_start_offset=0)[place] != replied(
+                FROM, 0, log_append_time_ms=-1, log_start_offset=-1)[place]:
+            continue
+        reading = Replies(twin)
+        reading.add("one")
+        reading.answer(usual[:place] + bytes([usual[place] ^ 1]) + usual[place + 1:])
+        reading.receive()
+        assert (reading.lane.in_flight, reading.failures) == (1, [True]), place
+        reading.close()
+
+
+def test_bytes_that_nobody_asked_for_are_left_to_the_loop(reading: Replies) -> None:
+    reading.answer(b"\0")
+    reading.replies.look()  # nothing is in flight: it does not look
+    assert reading.failures == []
+    reading.receive()
+    assert reading.failures == [True]
+    assert reading.lane.read_by_loop() == b"\0"
+
+
+def test_the_end_of_the_stream_is_left_to_the_loop(reading: Replies) -> None:
+    reading.add("one")
+    reading.bench.theirs.close()
+    reading.receive()
+    assert (reading.failures, reading.lane.read_by_loop()) == ([True], b"")
+
+
+@pytest.mark.parametrize("callback", [None, AtOnce()])
+def test_a_batch_for_which_somebody_else_waits_is_left_to_the_loop(reading: Replies, callback: Any) -> None:
+    reading.add("one", callback=callback)
+    assert (reading.failures, reading.lane.in_flight) == ([True], 1)
+    reading.answer(replied(FROM, 70))
+    reading.receive(0.01)
+    assert (len(reading.runs), reading.lane.in_flight) == (0, 1)
+    assert reading.lane.read_by_loop() == b""
+    assert reading.bench.received() != b""
+
+
+def test_looking_takes_what_is_there_and_does_not_wait(reading: Replies) -> None:
+    reading.add("one")
+    began = time.monotonic()
+    reading.replies.look()
+    assert (time.monotonic() - began < 1, len(reading.runs)) == (True, 0)
+    reading.answer(replied(FROM, 70))
+    while not reading.runs:
+        reading.replies.look()
+        assert time.monotonic() - began < PATIENCE_S
+    assert [name for name, _, _ in reading.serve()] == ["one"]
+
+
+def test_a_wait_ends_when_its_time_is_over_or_it_is_woken(reading: Replies) -> None:
+    reading.add("one")
+    began = time.monotonic()
+    reading.receive(0.05)
+    assert 0.04 < time.monotonic() - began < 2
+    waker = threading.Timer(0.05, reading.replies.wake)
+    waker.start()
+    reading.receive()
+    waker.join()
+    assert time.monotonic() - began < PATIENCE_S / 2
+    assert (reading.replies.waiting, reading.lane.in_flight) == (0, 1)
+
+
+def test_a_wait_ends_when_the_loop_reads_again(reading: Replies) -> None:
+    reading.add("one")
+    began, data = time.monotonic(), list[bytes]()
+    loop = threading.Timer(0.05, lambda: data.append(reading.lane.read_by_loop()))
+    loop.start()
+    reading.receive()
+    loop.join()
+    assert (data, reading.replies.ready) == ([b""], False)
+    assert time.monotonic() - began < PATIENCE_S / 2
+
+
+def test_there_is_no_wait_while_reports_are_to_be_served(reading: Replies) -> None:
+    reading.add("one")
+    reading.add("two")
+    reading.answer(replied(FROM, 70))
+    reading.receive()
+    began = time.monotonic()
+    reading.receive()
+    assert time.monotonic() - began < 1
+
+
+def test_several_connections_are_waited_for_at_once(twin: Any) -> None:
+    first, second = Replies(twin), Bench(twin)
+    second.lane.read_by(second.ours.fileno(), first.replies)
+    second.accumulator.append(b"x", None, 0, 1_000, None, lambda error, message: first.told.append(("second", 0, 0)))
+    first.add("first")
+    second.theirs.sendall(replied(FROM, 5))
+    first.receive()
+    assert [name for name, _, _ in first.serve()] == ["second"]
+    first.answer(replied(FROM, 6))
+    first.receive()
+    assert [name for name, _, _ in first.serve()] == ["first"]
+    second.close()
+    first.close()
+
+
+def test_after_the_end_nothing_is_read(reading: Replies) -> None:
+    reading.add("one")
+    reading.replies.end()
+    reading.answer(replied(FROM, 70))
+    reading.replies.look()
+    reading.receive()
+    assert (reading.runs, reading.lane.in_flight, reading.lane.read_by_loop()) == (deque(), 1, b"")
