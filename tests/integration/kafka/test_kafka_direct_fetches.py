@@ -1,4 +1,4 @@
-"""Records that come one by one from real Kafka, received by the thread that waits for them, while brokers die."""
+"""Records one by one to real Kafka and back, while brokers die: the threads that wait take reports and records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OneByOne:
         self.consumer = Consumer({**cluster.connection, "group.id": self.topic, "group.protocol": protocol,
                                   "auto.offset.reset": "earliest"})
         self.consumer.subscribe([self.topic])
-        self.written = self.stored = self.direct = 0
+        self.written = self.stored = self.direct = self.direct_replies = 0
         self.read: dict[int | None, list[tuple[int | None, bytes | None]]] = defaultdict(list)
         self._stop = threading.Event()
         self._writer = threading.Thread(target=self._write)
@@ -39,9 +39,20 @@ class OneByOne:
             self.producer.produce(self.topic, b"%d" % self.written, partition=self.written % self.partitions,
                                   on_delivery=stored)
             self.written += 1
-            self.producer.poll(0)
-            time.sleep(PAUSE_S)
+            self._serve(random.random())
+            if (replies := self.producer._engine.replies) is not None:
+                self.direct_replies += replies.ready
         assert self.producer.flush(PATIENCE_S) == 0
+
+    def _serve(self, chance: float) -> None:
+        """As applications do: wait for the report, or flush, or look and do something else."""
+        if chance < 0.3:
+            self.producer.poll(0.05)
+        elif chance < 0.4:
+            self.producer.flush(0.05)
+        else:
+            self.producer.poll(0)
+            time.sleep(PAUSE_S if chance < 0.99 else 0.2)
 
     def run(self, seconds: float) -> None:
         """Write and read for so long."""
@@ -90,6 +101,7 @@ def test_a_broker_that_dies_and_comes_back_costs_no_record_and_brings_none_twice
         load.run(4)
     if own_kafka.connection.get("security.protocol", "plaintext") == "plaintext":
         assert load.direct > 20
+        assert load.direct_replies > 20
 
 
 @pytest.mark.slow
