@@ -881,6 +881,10 @@ cdef class DirectReplies:
                 return False
         return bool(self._lanes)
 
+    @property
+    def has_room(self):
+        return len(self._lanes) < MOST_FILES - 1
+
     cdef bint serves(self, ClosedBatch batch) except -1:
         # Whether nobody but who serves reports waits for the batch.
         cdef Py_ssize_t index
@@ -925,26 +929,28 @@ cdef class DirectReplies:
             failed = failed or (lane.failed and not lane._told)
         return failed
 
-    def receive(self, double timeout_s):
+    def receive(self, double timeout_s, awake=None):
         cdef int files[MOST_FILES]
         cdef int count, found, wake = self._wake
         cdef double left, until = headrace_clock() + timeout_s
         while self.ready and not self._runs:
             count = 1
             files[0] = wake
-            for lane in self._lanes:
-                if count < MOST_FILES:
-                    files[count] = (<DirectLane> lane)._read_file
-                    count += 1
+            for lane in self._lanes[:MOST_FILES - 1]:
+                files[count] = (<DirectLane> lane)._read_file
+                count += 1
             left = max(until - headrace_clock(), 0.0)
             PyErr_CheckSignals()
-            self.waiting += 1
+            self.waiting += 1  # from here on nobody empties the eventfd in front of this thread
+            if awake is not None and awake.acquire(False):
+                self.waiting -= 1
+                return
             with nogil:
                 found = headrace_poll_all(files, count, left)
             self.waiting -= 1
             if found < 0:
                 continue
-            if found & 2 and self._wake == wake:
+            if found & 2 and self.waiting == 0 and self._wake == wake:  # else others have not seen it yet
                 headrace_drain(wake)
             if self.read_all(True):
                 self.tell()

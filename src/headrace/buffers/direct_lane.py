@@ -15,6 +15,7 @@ import os
 import select
 import socket
 import struct
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -32,6 +33,7 @@ _MOST_STEM: Final = 1_019
 _QUIET_S: Final = 30.0
 """A partition that was not used for so long goes the general way, which looks whether its leader still knows it."""
 _MOST_REPLIES: Final = 2_048
+_MOST_LANES: Final = 15
 _MASK: Final = (1 << 31) - 1
 _START = struct.Struct(">ihhi")  # length, API, version, correlation id
 _REPLY = struct.Struct(">ii")
@@ -298,6 +300,11 @@ class DirectReplies:
         """Whether replies may come here, and none of them is to be read by the loop."""
         return bool(self.lanes) and not any(lane.failed for lane in self.lanes)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether one connection more can be waited for."""
+        return len(self.lanes) < _MOST_LANES
+
     def serves(self, batch: ClosedBatch) -> bool:
         """Whether nobody but who serves reports waits for the batch."""
         return batch.reports is not None and not batch.has_deliveries and batch.runs is None and not any(
@@ -339,18 +346,26 @@ class DirectReplies:
             failed |= lane.failed and not lane.told
         return failed
 
-    def receive(self, timeout_s: float) -> None:
+    def receive(self, timeout_s: float, awake: threading.Lock | None = None) -> None:
         """Wait for replies and take them, until there are reports to serve, or `wake`, or the time is over.
 
         What has come is taken in any case.
+
+        Args:
+            timeout_s: seconds.
+            awake: this thread's; if it can be acquired there is no wait. It is released before `wake` is called: that
+                ends the waits of all threads, but not those that begin a moment later.
         """
         until = time.monotonic() + timeout_s
         while self.ready and not self._runs:
             left_s, wake = max(until - time.monotonic(), 0.0), self._wake
-            self.waiting += 1
+            self.waiting += 1  # from here on nobody empties the eventfd in front of this thread
+            if awake is not None and awake.acquire(blocking=False):
+                self.waiting -= 1
+                return
             found, _, _ = select.select([wake, *(lane._read_file for lane in self.lanes)], [], [], left_s)
             self.waiting -= 1
-            if wake in found:
+            if wake in found and not self.waiting:  # else others have not seen it yet
                 with suppress(BlockingIOError):
                     os.eventfd_read(wake)
             if self._read_all(idle=True):

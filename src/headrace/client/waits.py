@@ -48,8 +48,13 @@ class DirectWait(Protocol):
         """False while there is nothing to do; the thread sleeps then."""
         ...
 
-    def receive(self, timeout_s: float) -> None:
-        """Wait so long at most, until something has happened, until `wake`, or until this is not `ready` any more."""
+    def receive(self, timeout_s: float, awake: threading.Lock | None = None) -> None:
+        """Wait so long at most, until something has happened, until `wake`, or until this is not `ready` any more.
+
+        Args:
+            timeout_s: seconds.
+            awake: released for this thread, before `wake` is called for all of them.
+        """
         ...
 
     def wake(self) -> None:
@@ -143,7 +148,7 @@ class _Receiver(_Sleeper):
     def sleep(self, timeout_s: float) -> None:
         """As `_Sleeper.sleep`; it may come back early."""
         if self._direct.ready:
-            self._direct.receive(timeout_s)
+            self._direct.receive(timeout_s, self._awake)
         else:
             super().sleep(timeout_s)
 

@@ -255,6 +255,52 @@ def test_several_connections_are_waited_for_at_once(twin: Any) -> None:
     first.close()
 
 
+def test_all_threads_that_wait_are_woken(reading: Replies) -> None:
+    reading.add("one")
+    ended: list[int] = []
+    waiting = [threading.Thread(target=lambda: (reading.receive(), ended.append(1))) for _ in range(4)]
+    for thread in waiting:
+        thread.start()
+    began = time.monotonic()
+    while reading.replies.waiting < 4:
+        time.sleep(0.001)
+    reading.replies.wake()
+    for thread in waiting:
+        thread.join(PATIENCE_S / 2)
+    assert (len(ended), reading.replies.waiting) == (4, 0)
+    assert time.monotonic() - began < PATIENCE_S / 2
+    began = time.monotonic()
+    reading.receive(0.05)  # nothing is left of it
+    assert time.monotonic() - began > 0.04
+
+
+def test_a_thread_that_was_woken_before_it_waits_does_not_wait(reading: Replies) -> None:
+    reading.add("one")
+    awake, other = threading.Lock(), threading.Lock()
+    other.acquire()
+    began = time.monotonic()
+    reading.replies.wake()
+    reading.replies.receive(PATIENCE_S, other)  # takes the wake-up of all
+    reading.replies.receive(PATIENCE_S, awake)
+    assert (awake.locked(), reading.replies.waiting) == (True, 0)
+    assert time.monotonic() - began < PATIENCE_S / 2
+
+
+def test_no_more_connections_are_read_than_can_be_waited_for(twin: Any) -> None:
+    reading = Replies(twin)
+    others = [Bench(twin) for _ in range(14)]
+    for number, other in enumerate(others):
+        assert reading.replies.has_room, number
+        other.lane.read_by(other.ours.fileno(), reading.replies)
+    assert not reading.replies.has_room
+    others[-1].theirs.close()
+    reading.receive()  # also the last one
+    assert others[-1].lane.failed
+    for other in others:
+        other.close()
+    reading.close()
+
+
 def test_after_the_end_nothing_is_read(reading: Replies) -> None:
     reading.add("one")
     reading.replies.end()

@@ -102,8 +102,11 @@ class DirectFetches:
         lane = self.lane
         return lane.lent or (lane.failed and not self._told)
 
-    def receive(self, timeout_s: float) -> None:
-        """Wait for records, at most so many seconds. What is unusual goes to the loop, which then notifies."""
+    def receive(self, timeout_s: float, _awake: object = None) -> None:
+        """Wait for records, at most so many seconds. What is unusual goes to the loop, which then notifies.
+
+        One thread at a time reads a consumer: nobody else takes its wake-ups.
+        """
         lane = self.lane
         if lane.lent:
             lane.receive(timeout_s)

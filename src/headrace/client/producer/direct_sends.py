@@ -114,10 +114,8 @@ class DirectSends:
                 return
             self.replies = self._polling.replies = self._deliveries.direct_replies(
                 self._wake, lambda: self.call_soon(self._on_failed))
-        if connection.lend_replies():
-            if self._looking is None:
-                self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look_after)
-            self._look_again()
+        if self.replies.has_room and connection.lend_replies() and self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look_after)
 
     def _on_failed(self) -> None:
         """Something came, or was sent, that threads may not take by themselves."""
@@ -143,7 +141,7 @@ class DirectSends:
             if is_over:
                 lent.polled = 0
                 connection.take_back_replies()
-        if self.replies.ready and self._looking is None:
+        if self._looking is None and any(lent.lane.is_read for lent in self._connections.values()):
             self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look_after)
 
     def _count_replies(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -142,6 +143,62 @@ def test_a_failure_that_nobody_looks_for_is_retried_all_the_same(sent: Sent, bro
     assert names(sent) == [(b"one", None)]
 
 
+def test_a_thread_that_waits_for_a_slow_reply_takes_it_itself(
+    sent: Sent, broker: EmbeddedBroker, by_loop: list[int]
+) -> None:
+    broker.add_fault(Fault(action=Action.DELAY, request=ProduceRequest, delay_s=0.4))
+    sent.one(b"one")
+    assert (names(sent), by_loop) == ([(b"one", None)], [])
+
+
+def test_who_does_not_poll_is_lent_no_replies(broker: EmbeddedBroker, by_loop: list[int]) -> None:
+    made = Sent(broker)
+    made.warm()
+    by_loop.clear()
+    for number in range(20):
+        made.send(b"%d" % number)
+        until(lambda seen=number: sum(by_loop) > seen)
+    assert not replies_are_lent(made)
+    assert made.producer.flush(10) == 0
+    made.producer.close()
+
+
+@pytest.mark.parametrize("size", [5, 20_000])
+def test_batches_that_the_loop_sends_later_go_on_with_the_next_sequence(
+    sent: Sent, broker: EmbeddedBroker, size: int
+) -> None:
+    for number in range(10):
+        sent.one(b"%d" % number)
+    for letter in (b"a", b"b", b"c", b"d", b"e", b"f", b"g"):
+        sent.send(letter * size)
+    served(sent, 17)
+    for number in range(10):
+        sent.one(b"%d" % number)
+    assert {code for _, code, _ in sent.reports} == {None}
+    assert [offset for _, _, offset in sent.reports] == list(range(8, 35))
+    assert stored(broker)[0][8:] == [value for value, _, _ in sent.reports]
+
+
+def test_a_thread_goes_on_with_one_broker_where_another_has_failed(broker: EmbeddedBroker, by_loop: list[int]) -> None:
+    made = Sent(broker, **{"retry.backoff.ms": 800})
+    first, second = sorted(range(2), key=lambda partition: broker.leader(TOPIC, partition))
+    warm(made, first, second)
+    by_loop.clear()
+    broker.add_fault(Fault(
+        action=Action.ERROR, request=ProduceRequest, error_code=KafkaError.NOT_ENOUGH_REPLICAS))
+    made.send(b"refused", first)
+    waiting = threading.Thread(target=lambda: served(made, 1))
+    waiting.start()
+    time.sleep(0.1)  # it waits, and the loop reads from the first broker
+    broker.add_fault(Fault(action=Action.DELAY, request=ProduceRequest, delay_s=0.2))
+    made.send(b"slow", second)
+    waiting.join(10)
+    assert (names(made), sum(by_loop)) == ([(b"slow", None)], 0)
+    served(made, 2)
+    assert names(made) == [(b"slow", None), (b"refused", None)]
+    made.producer.close()
+
+
 def test_an_idle_producer_gives_the_replies_back(sent: Sent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct_sends, "_IDLE_S", 0.1)
     until(lambda: not replies_are_lent(sent))
@@ -213,6 +270,22 @@ def test_a_record_of_another_thread_is_reported_to_the_thread_that_waits(sent: S
     assert (served, names(sent), by_loop) == ([1], [(b"one", None)], [])
 
 
+def test_many_threads_that_produce_and_flush_are_all_woken(sent: Sent) -> None:
+    def work() -> None:
+        for _ in range(150):
+            sent.send(b"x")
+            assert sent.producer.flush(20) == 0
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    began = time.monotonic()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30)
+    assert time.monotonic() - began < 15  # nobody waited for the end of a time
+    assert len(sent.reports) == 900
+
+
 def test_closing_ends_the_wait_of_another_thread(sent: Sent) -> None:
     ended: list[Any] = []
     waiting = threading.Thread(target=lambda: ended.append(sent.producer.poll(30)))
@@ -263,15 +336,15 @@ def test_all_that_threads_took_is_in_the_figures(sent: Sent) -> None:
     assert sum(each["rtt"]["cnt"] for each in brokers) >= 28
 
 
-def test_a_child_process_reads_nothing_of_its_parents_connections(sent: Sent) -> None:
+def test_a_child_process_reads_nothing_of_its_parents_connections(sent: Sent, broker: EmbeddedBroker) -> None:
+    broker.add_fault(Fault(action=Action.DELAY, request=ProduceRequest, delay_s=0.04))
     sent.send(b"one")
     child = os.fork()
     if child == 0:
-        time.sleep(0.3)  # the reply is there
-        try:
-            sent.producer.poll(0)
-        except BaseException:
-            os._exit(0)
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            with contextlib.suppress(BaseException):
+                sent.producer.poll(0)
         os._exit(0)
     os.waitpid(child, 0)
     served(sent, 1)
