@@ -837,16 +837,24 @@ cdef class DirectLane:
             batch = <ClosedBatch> self._batches[self._first]
             numbers = self._data + 8 + PyBytes_GET_SIZE(way._before)
             base_offset, log_append_ms = <int64_t> get_number(numbers, 8), <int64_t> get_number(numbers + 8, 8)
-            reports = batch.messages(base_offset, 2 if log_append_ms >= 0 else 1, log_append_ms, None, now)
-            run = ReportRun(reports, None, to._pool, batch.count, batch.cost_bytes)
+            run = None
+            if batch.reports is not None:
+                reports = batch.messages(base_offset, 2 if log_append_ms >= 0 else 1, log_append_ms, None, now)
+                run = ReportRun(reports, None, to._pool, batch.count, batch.cost_bytes)
             answered = (way._owner, batch.count, batch._builder._used, base_offset, way.frame_bytes(batch), size,
                         batch.opened_at, now)
             if self._replies is not to or not self.in_flight or self._batches[self._first] is not batch:
                 continue  # others had a turn while these were made
             # From here to the end nothing of Python runs.
-            to._runs.append(run)
+            if run is not None:
+                to._runs.append(run)
+            else:
+                to._pool.messages -= batch.count
+                to._pool.bytes -= batch.cost_bytes
+                to._unreported = True
             self._answered.append(answered)
             to._pool.ahead_bytes -= batch.data_bytes
+            to._taken += 1
             self.answered_at = now
             self._filled -= size
             memmove(self._data, self._data + size, self._filled)
@@ -862,14 +870,17 @@ cdef class DirectReplies:
     end in flight and its report in the queue.
     """
 
-    cdef object _runs, _on_failed, _others
+    cdef object _runs, _on_failed, _on_done, _others
     cdef BufferPool _pool
     cdef list _lanes
     cdef int _wake
+    cdef int64_t _taken
+    cdef bint _unreported  # batches without callbacks were taken, and nobody was told
     cdef readonly Py_ssize_t waiting
 
-    def __init__(self, runs, BufferPool pool not None, others, int wake, on_failed):
-        self._runs, self._pool, self._others, self._on_failed = runs, pool, others, on_failed
+    def __init__(self, runs, BufferPool pool not None, others, int wake, on_failed, on_done):
+        self._runs, self._pool, self._others = runs, pool, others
+        self._on_failed, self._on_done = on_failed, on_done
         self._lanes = []
         self._wake = wake
 
@@ -886,14 +897,14 @@ cdef class DirectReplies:
         return len(self._lanes) < MOST_FILES - 1
 
     cdef bint serves(self, ClosedBatch batch) except -1:
-        # Whether nobody but who serves reports waits for the batch.
+        # Whether nobody waits for the batch but who serves reports.
         cdef Py_ssize_t index
-        if batch.reports is None or batch.has_deliveries or batch.runs is not None:
+        if batch.has_deliveries or batch.runs is not None:
             return False
-        for index in range(PyList_GET_SIZE(<list> batch.reports)):
-            callback = <object> PyList_GET_ITEM(<list> batch.reports, index)
-            if callback is None or isinstance(callback, self._others):
-                return False
+        if batch.reports is not None:
+            for index in range(PyList_GET_SIZE(<list> batch.reports)):
+                if isinstance(<object> PyList_GET_ITEM(<list> batch.reports, index), self._others):
+                    return False
         return True
 
     def wake(self):
@@ -905,8 +916,7 @@ cdef class DirectReplies:
         self._lanes.clear()
 
     def look(self):
-        if self.read_all(False):
-            self.tell()
+        self.read_all(False)
 
     cdef int tell(self) except -1:
         # Have the loop take back those that failed. Who is interrupted before that was noted says it once more.
@@ -916,8 +926,8 @@ cdef class DirectReplies:
             lane._told = lane.failed
         return 0
 
-    cdef bint read_all(self, bint idle) except -1:
-        # Take what has come, also where nothing is in flight if so wanted. True if the loop is to be told of failures.
+    cdef int read_all(self, bint idle) except -1:
+        # Take what has come, also where nothing is in flight if so wanted; tell who has to know.
         cdef Py_ssize_t index = 0
         cdef DirectLane lane
         cdef bint failed = False
@@ -927,13 +937,19 @@ cdef class DirectReplies:
             if not lane.failed and (lane.in_flight or idle) and not lane.receive(self):
                 lane.failed = True
             failed = failed or (lane.failed and not lane._told)
-        return failed
+        if failed:
+            self.tell()
+        if self._unreported:
+            surely(self._on_done)
+            self._unreported = False
+        return 0
 
     def receive(self, double timeout_s, awake=None):
         cdef int files[MOST_FILES]
         cdef int count, found, wake = self._wake
+        cdef int64_t taken = self._taken
         cdef double left, until = headrace_clock() + timeout_s
-        while self.ready and not self._runs:
+        while self.ready and not self._runs and self._taken == taken:
             count = 1
             files[0] = wake
             for lane in self._lanes[:MOST_FILES - 1]:
@@ -952,8 +968,7 @@ cdef class DirectReplies:
                 continue
             if found & 2 and self.waiting == 0 and self._wake == wake:  # else others have not seen it yet
                 headrace_drain(wake)
-            if self.read_all(True):
-                self.tell()
+            self.read_all(True)
             if found & 2 or left == 0.0:
                 return
 
@@ -1205,11 +1220,12 @@ cdef class RecordAccumulator:
     cdef bint _timed  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
     cdef Block _scratch  # the headers of the record that is appended
     cdef list _direct  # by partition: the way of its batches that are alone, or None; None for all
+    cdef bint _lingers  # a batch that is opened is not sent at once
     cdef Py_ssize_t _opened  # the partition whose batch was opened last
 
     def __init__(self, topic, Py_ssize_t partition_count, BufferPool buffer_pool not None, *,
                  partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
-                 Py_ssize_t message_bytes=1_000_000, int64_t turn_ms=900_000, seed=None):
+                 Py_ssize_t message_bytes=1_000_000, int64_t turn_ms=900_000, bint lingers=False, seed=None):
         self.topic = topic
         self._buffer_pool = buffer_pool
         self._hash = HASHES[partitioner]
@@ -1219,6 +1235,7 @@ cdef class RecordAccumulator:
         self._message_bytes = message_bytes
         self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
         self._turn_ms = turn_ms
+        self._lingers = lingers
         self.sticky = -1
         self._slots = [None] * partition_count
         self.partition_count = partition_count
@@ -1260,7 +1277,7 @@ cdef class RecordAccumulator:
                 self.check(size, partition)
                 raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
             woken = self.put(partition, timestamp_ms, headrace_now_ns(), &fields, size, callback, None)
-        if woken > 0 and self._direct is not None and self.send_directly():
+        if woken > 0 and self._direct is not None and not self._lingers and self.send_directly(self._opened):
             woken = 0
         return woken
 
@@ -1270,28 +1287,36 @@ cdef class RecordAccumulator:
             self._direct = [None] * self.partition_count
         self._direct[partition] = way
 
-    cdef bint send_directly(self) except -1:
-        # Send the batch that was opened last, from this thread, if its partition may; False if the loop has to.
+    def send_open(self):
+        cdef Py_ssize_t partition
+        if self._full or (self._open and self._direct is None):
+            return False
+        for partition in list(self._open):
+            if self._slots[partition] is not None and not self.send_directly(partition):
+                return False
+        return True
+
+    cdef bint send_directly(self, Py_ssize_t partition) except -1:
+        # Send the open batch of a partition from this thread, if that may; False if the loop has to.
         cdef Batch sealed = Batch.__new__(Batch)  # before the looks: others may have a turn here
         cdef DirectLane lane
         with cython.critical_section(self):  # the loop's thread may end the way, and let go of it, at this moment
-            way = self._direct[self._opened]
+            way = self._direct[partition]
         if way is None:
             return False
         lane = (<DirectPartition> way)._lane
         with cython.critical_section(self, lane):
-            slot = self._slots[self._opened]
-            if (slot is None or self._full or self._direct[self._opened] is not way
+            slot = self._slots[partition]
+            if (slot is None or self._full or self._direct[partition] is not way
                     or not lane.send(<DirectPartition> way, <ClosedBatch> slot, sealed)):
                 return False
-            self._slots[self._opened] = None
-            del self._open[self._opened]
+            self._slots[partition] = None
+            del self._open[partition]
         if lane._rest is not None:
             surely(lane._on_rest)
         elif lane.failed and not lane._told and lane._replies is not None:
             lane._replies.tell()
         return True
-
 
     cdef inline int check(self, int64_t size, Py_ssize_t partition) except -1:
         if size > self._message_bytes:

@@ -281,17 +281,21 @@ class DirectReplies:
         others: a class of callbacks that are not served as reports.
         wake: an eventfd that ends a wait, this object's until `end`.
         on_failed: called, in the thread that looks or sends, when the loop has to read replies again.
+        on_done: called, in the thread that looks, when batches without callbacks are done: the pool has room.
 
     Attributes:
         lanes: the connections.
         waiting: threads that wait for replies.
     """
 
-    __slots__ = ("_on_failed", "_others", "_pool", "_runs", "_wake", "lanes", "waiting")
+    __slots__ = ("_on_done", "_on_failed", "_others", "_pool", "_runs", "_taken", "_unreported", "_wake", "lanes",
+                 "waiting")
 
     def __init__(self, runs: deque[ReportRun], pool: BufferPool, others: type, wake: int,
-                 on_failed: Callable[[], object]) -> None:
-        self._runs, self._pool, self._others, self._wake, self._on_failed = runs, pool, others, wake, on_failed
+                 on_failed: Callable[[], object], on_done: Callable[[], object]) -> None:
+        self._runs, self._pool, self._others, self._wake = runs, pool, others, wake
+        self._on_failed, self._on_done = on_failed, on_done
+        self._taken, self._unreported = 0, False
         self.lanes: list[DirectLane] = []
         self.waiting = 0
 
@@ -306,15 +310,20 @@ class DirectReplies:
         return len(self.lanes) < _MOST_LANES
 
     def serves(self, batch: ClosedBatch) -> bool:
-        """Whether nobody but who serves reports waits for the batch."""
-        return batch.reports is not None and not batch.has_deliveries and batch.runs is None and not any(
-            callback is None or isinstance(callback, self._others) for callback in batch.reports)
+        """Whether nobody waits for the batch but who serves reports."""
+        return not batch.has_deliveries and batch.runs is None and not any(
+            isinstance(callback, self._others) for callback in batch.reports or ())
 
     def report(self, batch: ClosedBatch, base_offset: int, log_append_ms: int, now_s: float) -> None:
-        """Queue the reports of a batch that is stored."""
-        reports = batch.messages(base_offset, 2 if log_append_ms >= 0 else 1, log_append_ms, None, now_s)
-        self._runs.append(ReportRun(reports, None, self._pool, batch.count, batch.cost_bytes))
+        """Queue the reports of a batch that is stored; one without callbacks does not count any more."""
+        if batch.reports is not None:
+            reports = batch.messages(base_offset, 2 if log_append_ms >= 0 else 1, log_append_ms, None, now_s)
+            self._runs.append(ReportRun(reports, None, self._pool, batch.count, batch.cost_bytes))
+        else:
+            self._pool.release(batch.count, batch.cost_bytes)
+            self._unreported = True
         self._pool.answer(batch.data_bytes)
+        self._taken += 1
 
     def wake(self) -> None:
         """End the wait of `receive`, or the next one. From any thread, and from signal handlers."""
@@ -328,8 +337,7 @@ class DirectReplies:
 
     def look(self) -> None:
         """Take what has come, without waiting."""
-        if self._read_all(idle=False):
-            self.tell()
+        self._read_all(idle=False)
 
     def tell(self) -> None:
         """Have the loop take back those that failed."""
@@ -337,17 +345,21 @@ class DirectReplies:
         for lane in self.lanes:
             lane.told = lane.failed
 
-    def _read_all(self, *, idle: bool) -> bool:
-        """Take what has come, also where nothing is in flight if so wanted. True if failures are to be told."""
+    def _read_all(self, *, idle: bool) -> None:
+        """Take what has come, also where nothing is in flight if so wanted; tell who has to know."""
         failed = False
         for lane in self.lanes.copy():
             if not lane.failed and (lane.in_flight or idle) and not lane.receive(self):
                 lane.failed = True
             failed |= lane.failed and not lane.told
-        return failed
+        if failed:
+            self.tell()
+        if self._unreported:
+            self._on_done()
+            self._unreported = False
 
     def receive(self, timeout_s: float, awake: threading.Lock | None = None) -> None:
-        """Wait for replies and take them, until there are reports to serve, or `wake`, or the time is over.
+        """Wait for replies and take them, until one is there, or reports to serve, or `wake`, or the time is over.
 
         What has come is taken in any case.
 
@@ -356,8 +368,8 @@ class DirectReplies:
             awake: this thread's; if it can be acquired there is no wait. It is released before `wake` is called: that
                 ends the waits of all threads, but not those that begin a moment later.
         """
-        until = time.monotonic() + timeout_s
-        while self.ready and not self._runs:
+        until, taken = time.monotonic() + timeout_s, self._taken
+        while self.ready and not self._runs and self._taken == taken:
             left_s, wake = max(until - time.monotonic(), 0.0), self._wake
             self.waiting += 1  # from here on nobody empties the eventfd in front of this thread
             if awake is not None and awake.acquire(blocking=False):
@@ -368,8 +380,7 @@ class DirectReplies:
             if wake in found and not self.waiting:  # else others have not seen it yet
                 with suppress(BlockingIOError):
                     os.eventfd_read(wake)
-            if self._read_all(idle=True):
-                self.tell()
+            self._read_all(idle=True)
             if wake in found or not left_s:
                 return
 

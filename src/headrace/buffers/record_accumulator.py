@@ -47,6 +47,7 @@ class RecordAccumulator:
         batch_count: most records of a batch.
         message_bytes: largest record: key, value, headers.
         turn_ms: longest turn, in milliseconds; 0 chooses at random for each record.
+        lingers: a batch that is opened waits for more records, also where the thread that appends might send it.
         seed: of the random choices; None takes the system's randomness.
 
     Attributes:
@@ -64,6 +65,7 @@ class RecordAccumulator:
         batch_count: int = 10_000,
         message_bytes: int = 1_000_000,
         turn_ms: int = 900_000,
+        lingers: bool = False,
         seed: int | None = None,
     ) -> None:
         self.topic = topic
@@ -75,6 +77,7 @@ class RecordAccumulator:
         self._message_bytes = message_bytes
         self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
         self._turn_ms = turn_ms
+        self._lingers = lingers
         self._turn_began_ms = self._turn_bytes = self._turn_count = 0
         self._sums: list[int] | None = None
         self.sticky = -1
@@ -121,7 +124,13 @@ class RecordAccumulator:
             ValueError: the timestamp is negative.
         """
         woken = self.add_row(value, key, partition, timestamp_ms, headers, callback, None)
-        return 0 if woken and self._direct and self._send_directly() else woken
+        if woken and self._direct and not self._lingers and self._send_directly(self._opened):
+            return 0
+        return woken
+
+    def send_open(self) -> bool:
+        """Send the open batches from this thread, without waiting for more records; False if the loop has to."""
+        return not self._full and all(self._send_directly(partition) for partition in list(self._open))
 
     def lend(self, partition: int, way: DirectPartition | None = None) -> None:
         """Let threads that append send a partition's batch by themselves when it is alone; None ends that.
@@ -133,13 +142,13 @@ class RecordAccumulator:
         else:
             self._direct.pop(partition, None)
 
-    def _send_directly(self) -> bool:
-        """Send the batch that was opened last, from this thread, if its partition may; False if the loop has to."""
+    def _send_directly(self, partition: int) -> bool:
+        """Send the open batch of a partition from this thread, if that may; False if the loop has to."""
         with self._lock:
-            way, batch = self._direct.get(self._opened), self._open.get(self._opened)
+            way, batch = self._direct.get(partition), self._open.get(partition)
             if way is None or batch is None or self._full or not way.lane.send(way, batch):
                 return False
-            del self._open[self._opened]
+            del self._open[partition]
         return True
 
     def add_row(

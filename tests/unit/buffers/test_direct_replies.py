@@ -32,12 +32,16 @@ class Replies:
         self.failures: list[bool] = []
         self.wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.pool, self.lane = self.bench.pool, self.bench.lane
-        self.replies = twin.DirectReplies(self.runs, self.pool, AtOnce, self.wake, self.on_failed)
+        self.done = 0
+        self.replies = twin.DirectReplies(self.runs, self.pool, AtOnce, self.wake, self.on_failed, self.on_done)
         self.told: list[tuple[str, int | None, Any]] = []
         self.lane.read_by(self.bench.ours.fileno(), self.replies)
 
     def on_failed(self) -> None:
         self.failures.append(self.lane.failed)
+
+    def on_done(self) -> None:
+        self.done += 1
 
     def add(self, name: str, **more: Any) -> None:
         def report(error: Any, message: Any) -> None:
@@ -81,7 +85,7 @@ def test_a_usual_reply_is_a_report_that_waits_to_be_served(reading: Replies) -> 
     reading.receive()
     assert (reading.lane.in_flight, reading.pool.messages, reading.failures) == (0, 1, [])
     assert reading.serve() == [("one", 70, (1, 1_000))]
-    assert (reading.pool.messages, reading.pool.bytes) == (0, 0)
+    assert (reading.pool.messages, reading.pool.bytes, reading.pool.ahead_bytes) == (0, 0, 0)
 
 
 def test_a_log_append_time_is_reported(reading: Replies) -> None:
@@ -183,9 +187,19 @@ def test_the_end_of_the_stream_is_left_to_the_loop(reading: Replies) -> None:
     assert (reading.failures, reading.lane.read_by_loop()) == ([True], b"")
 
 
-@pytest.mark.parametrize("callback", [None, AtOnce()])
-def test_a_batch_for_which_somebody_else_waits_is_left_to_the_loop(reading: Replies, callback: Any) -> None:
-    reading.add("one", callback=callback)
+def test_a_batch_without_callbacks_is_done_at_once(reading: Replies) -> None:
+    reading.add("one", callback=None)
+    reading.answer(replied(FROM, 70))
+    reading.receive()
+    assert (reading.runs, reading.done, reading.failures) == (deque(), 1, [])
+    assert (reading.pool.messages, reading.pool.bytes, reading.pool.ahead_bytes) == (0, 0, 0)
+    assert [entry[3] for entry in reading.lane.take_answered()] == [70]
+    reading.replies.look()
+    assert reading.done == 1
+
+
+def test_a_batch_for_which_somebody_else_waits_is_left_to_the_loop(reading: Replies) -> None:
+    reading.add("one", callback=AtOnce())
     assert (reading.failures, reading.lane.in_flight) == ([True], 1)
     reading.answer(replied(FROM, 70))
     reading.receive(0.01)

@@ -503,7 +503,11 @@ class Producer:
                 self._waits.thread.call_soon(engine.abandon)
 
     def __len__(self) -> int:
-        return len(self._engine) if "_engine" in self.__dict__ else 0
+        if "_engine" not in self.__dict__:
+            return 0
+        if self._serving.replies is not None:
+            self._serving.replies.look()
+        return len(self._engine)
 
     def __bool__(self) -> bool:
         return True

@@ -393,7 +393,8 @@ class ProducerCalls(Generic[W]):
         engine, deliveries, this = self.engine, self.engine.deliveries, object()
         try:
             engine.flushes[this] = None
-            engine.wake()
+            if not engine.accumulators.send_open():
+                engine.wake()
             watch_until = time.monotonic() + _SHORT_S
             if not self.serves():
                 yield Wait(self._is_settled, until)
@@ -405,7 +406,8 @@ class ProducerCalls(Generic[W]):
                 yield Wait(lambda: deliveries.pending or engine.is_done, until, watch_until, engine.replies)
         finally:
             engine.flushes.pop(this, None)  # first, and in one step: Ctrl-C may come after any call
-            engine.wake()
+            if not engine.is_done:
+                engine.wake()  # what is left lingers again
 
     def _is_settled(self) -> bool:
         """Everything is delivered, and all callbacks were called on other threads."""

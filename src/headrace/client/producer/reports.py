@@ -101,7 +101,7 @@ class DeliveryReportQueue:
 
     def direct_replies(self, wake: int, on_failed: Callable[[], object]) -> DirectReplies:
         """Where threads that serve take replies by themselves; arguments as there."""
-        return DirectReplies(self._runs, self._buffer_pool, IoThreadCallback, wake, on_failed)
+        return DirectReplies(self._runs, self._buffer_pool, IoThreadCallback, wake, on_failed, self._on_change)
 
     def in_callback(self) -> bool:
         """True in a callback: on a thread that is calling them."""

@@ -283,6 +283,11 @@ class TopicAccumulators:
         self._lock = SteadyLock()
         self.refuse(refusal)
 
+    def send_open(self) -> bool:
+        """Send batches that wait for more records from this thread; False if the loop has to send any."""
+        left = [accumulator for accumulator in list(self.all.values()) if not accumulator.send_open()]
+        return not left
+
     def drop(self, error: KafkaError) -> list[FailedRecord]:
         """Take out all records that wait for their topic."""
         return [failed for name in list(self._waiting) for failed in self._fail(name, error)]
@@ -304,6 +309,7 @@ class TopicAccumulators:
             batch_count=self._config["batch.num.messages"],
             message_bytes=self._config["message.max.bytes"],
             turn_ms=self._config["sticky.partitioning.linger.ms"],
+            lingers=self._config["linger.ms"] > 0,
         )
         failed, watchers = [], []
         with self._lock:

@@ -138,8 +138,7 @@ class LoneBatches:
         self._acks, self._max_in_flight, self._request_timeout_s = acks, max_in_flight, request_timeout_s
         self._lanes: dict[tuple[str, int], LoneLane] = {}
         self._updates = -1
-        self.lends = lends and not batch_queues.linger_s and not batch_queues.codec and (
-            batch_queues.message_timeout_s >= request_timeout_s)
+        self.lends = lends and not batch_queues.codec and batch_queues.message_timeout_s >= request_timeout_s
         self._offered: tuple[LoneLane, Send] | None = None
         self.lent: dict[PartitionQueue, None] = {}
 
@@ -183,7 +182,12 @@ class LoneBatches:
     # Batches that the threads that produce send by themselves
 
     def offer(self, send: Send, now: float) -> bool:
-        """The usual reply to a lone batch is here, and nothing waits; True if `lend` has something to say now."""
+        """The usual reply to a lone batch is here, and nothing waits; True if `lend` has something to say now.
+
+        Batches that linger are the loop's, but where somebody flushes, who then sends them.
+        """
+        if self._batch_queues.linger_s and not self._batch_queues.flushing:
+            return False
         queue = send.context[0].queue
         lane = self._lanes.get((queue.topic, queue.partition))
         self._offered = None if lane is None or self._numbers_to_lend(lane, send, now) is None else (lane, send)

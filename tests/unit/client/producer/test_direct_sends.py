@@ -15,7 +15,6 @@ import pytest
 from headrace import Consumer, KafkaError, Message, Producer, TopicPartition
 from headrace.broker.faults import Action, Fault
 from headrace.buffers import implementation
-from headrace.machines.producer.sender import Sender
 from headrace.net.thread import loop_thread
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.producer.produce import ProduceRequest
@@ -62,20 +61,6 @@ def until(happened: Callable[[], Any], seconds: float = 20.0) -> None:
     end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end, "it did not happen"
-
-
-@pytest.fixture
-def polls(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When senders were polled: not for records that are sent directly."""
-    times: list[float] = []
-    poll = Sender.poll
-
-    def counted(self: Sender, now: float) -> Any:
-        times.append(now)
-        return poll(self, now)
-
-    monkeypatch.setattr(Sender, "poll", counted)
-    return times
 
 
 @pytest.fixture

@@ -28,6 +28,9 @@ class Buffers:
         self.watches.append(watch)
         return topic not in self.all
 
+    def send_open(self):
+        return False
+
 
 class DeliveryReportQueue:
     def __init__(self):
@@ -260,7 +263,22 @@ def test_flush_serves_reports_until_nothing_is_under_way():
     engine.deliveries.pending = True
     assert wait.happened()
     assert end(steps) == 0
-    assert (engine.deliveries.served, engine.noted, engine.flushes) == (1, ["woken", "woken"], {})
+    assert (engine.deliveries.served, engine.noted, engine.flushes) == (1, ["woken"], {})
+
+
+def test_flush_wakes_the_loop_for_what_this_thread_could_not_send_and_for_what_lingers_again():
+    engine = Engine(room=1)
+    engine.accumulators.send_open = lambda: True
+    calls = calls_of(engine)
+    calls.append(RECORD, None)
+    steps = calls.flush(time.monotonic() + 60)
+    next(steps)
+    assert engine.noted == []
+    steps.close()
+    assert engine.noted == ["woken"]
+    engine.deliver()
+    assert end(calls.flush(time.monotonic() + 60)) == 0
+    assert engine.noted == ["woken"]
 
 
 def test_flush_waits_for_futures_of_records_that_count_no_more():
@@ -365,7 +383,7 @@ def test_a_commit_stops_flushes_and_commits(engine):
     steps = calls_of(engine).commit_transaction(1)
     run_coroutine(next(steps))
     assert end(steps) is None
-    assert (engine.transactions.noted, engine.noted) == (["stopped", "commit_transaction"], ["woken", "woken"])
+    assert (engine.transactions.noted, engine.noted) == (["stopped", "commit_transaction"], ["woken"])
 
 
 def test_a_commit_that_cannot_flush_in_time_is_late():
