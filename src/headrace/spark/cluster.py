@@ -42,13 +42,13 @@ class ClusterView:
         self._epochs: Offsets = {}
 
     def partitions(self) -> list[Tp]:
-        """The partitions to read now, in order.
+        """The partitions to read, in order. New ones are seen within a second.
 
         Raises:
             ConfigError: a topic or partition that was asked for by name does not exist.
             KafkaException: the brokers did not answer in time.
         """
-        return self._patiently(lambda: self._partitions(missing_ones=False))
+        return self._patiently(lambda: self._partitions(missing_ones=False, max_age_s=_FRESH_S))
 
     def ends(self) -> Offsets:
         """The end of each partition to read that exists. New partitions are seen within a second."""
