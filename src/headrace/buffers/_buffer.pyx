@@ -659,6 +659,7 @@ cdef class DirectLane:
     cdef Py_ssize_t _most, _first
     cdef readonly Py_ssize_t in_flight
     cdef list _ways, _batches, _sealed  # rings: those in flight, from `_first` on
+    cdef double *_sent_at
     cdef bytes _rest
     cdef object _on_rest
     cdef readonly bint failed
@@ -676,6 +677,13 @@ cdef class DirectLane:
         self._ways, self._batches, self._sealed = [None] * most, [None] * most, [None] * most
         self._on_rest = on_rest
         self._answered = []
+        free(self._sent_at)
+        self._sent_at = <double *> malloc(most * sizeof(double))
+        if self._sent_at == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        free(self._sent_at)
 
     @property
     def is_read(self):
@@ -699,7 +707,7 @@ cdef class DirectLane:
             place = self._first
             way = <DirectPartition> self._ways[place]
             taken.append((way._owner, self._batches[place], self._sealed[place],
-                          way.frame_bytes(<ClosedBatch> self._batches[place])))
+                          way.frame_bytes(<ClosedBatch> self._batches[place]), self._sent_at[place]))
             self.drop()
         return taken, rest
 
@@ -716,8 +724,9 @@ cdef class DirectLane:
         cdef Py_ssize_t stem = PyBytes_GET_SIZE(way._stem), tail = PyBytes_GET_SIZE(way._tail), size, whole, place
         cdef uint8_t *p = head + START
         cdef int64_t sent
-        if (self._file < 0 or self.in_flight == self._most or batch.opened_at >= self._until
-                or batch.opened_at - way._used_at > QUIET_S or batch._builder._used > DIRECT or stem + 5 > STEM):
+        cdef double now = headrace_clock()  # a batch that has lingered was opened long ago
+        if (self._file < 0 or self.in_flight == self._most or now >= self._until
+                or now - way._used_at > QUIET_S or batch._builder._used > DIRECT or stem + 5 > STEM):
             return False
         batch._builder.seal_into(sealed)
         sealed.put_producer(way._producer_id, way._epoch, way._sequence, False)
@@ -743,9 +752,10 @@ cdef class DirectLane:
         self._ways[place] = way
         self._batches[place] = batch
         self._sealed[place] = sealed
+        self._sent_at[place] = now
         self.in_flight += 1
         self.correlation_id = (self.correlation_id + 1) & INT32_MAX
-        way._used_at = batch.opened_at
+        way._used_at = now
         if way._producer_id >= 0:
             way._sequence = (way._sequence + <int32_t> batch._builder.count) & INT32_MAX
         if self._replies is not None and not self._replies.serves(batch):
@@ -784,7 +794,8 @@ cdef class DirectLane:
             numbers = p + 8 + PyBytes_GET_SIZE(way._before)
             taken.append((way._owner, self._batches[self._first],
                           <int64_t> get_number(numbers, 8), <int64_t> get_number(numbers + 8, 8),
-                          way.frame_bytes(<ClosedBatch> self._batches[self._first]), way.reply_bytes()))
+                          way.frame_bytes(<ClosedBatch> self._batches[self._first]), way.reply_bytes(),
+                          self._sent_at[self._first]))
             p = numbers + OFFSETS + PyBytes_GET_SIZE(way._after)
             self.drop()
         return taken
@@ -842,7 +853,7 @@ cdef class DirectLane:
                 reports = batch.messages(base_offset, 2 if log_append_ms >= 0 else 1, log_append_ms, None, now)
                 run = ReportRun(reports, None, to._pool, batch.count, batch.cost_bytes)
             answered = (way._owner, batch.count, batch._builder._used, base_offset, way.frame_bytes(batch), size,
-                        batch.opened_at, now)
+                        self._sent_at[self._first], now)
             if self._replies is not to or not self.in_flight or self._batches[self._first] is not batch:
                 continue  # others had a turn while these were made
             # From here to the end nothing of Python runs.

@@ -112,7 +112,7 @@ class DirectLane:
         self.looked_at = self.answered_at = 0.0
         self._data = bytearray()
         self._answered: list[tuple[Any, int, int, int, int, int, float, float]] = []
-        self._batches: deque[tuple[DirectPartition, ClosedBatch, Any]] = deque()
+        self._batches: deque[tuple[DirectPartition, ClosedBatch, Any, float]] = deque()
         self._rest: bytes | None = None
 
     @property
@@ -126,18 +126,20 @@ class DirectLane:
         Args:
             file: descriptor of the connection's socket, which nobody else writes to from now on.
             correlation_id: of the next request.
-            until: monotonic seconds; batches opened later are not sent.
+            until: monotonic seconds after which nothing is sent.
         """
         self._file, self.correlation_id, self._until = file, correlation_id, until
 
-    def stop(self) -> tuple[list[tuple[Any, ClosedBatch, Any, int]], bytes | None]:
+    def stop(self) -> tuple[list[tuple[Any, ClosedBatch, Any, int, float]], bytes | None]:
         """Let no more be sent.
 
         Returns:
-            What is in flight, oldest first: the partition's owner, the batch, the same sealed, the size of its frame.
-            And the bytes of the last request that the kernel did not take, None for none.
+            What is in flight, oldest first: the partition's owner, the batch, the same sealed, the size of its frame,
+            and when it was sent, in monotonic seconds. And the bytes of the last request that the kernel did not take,
+            None for none.
         """
-        batches = [(way.owner, batch, sealed, way.frame_bytes(batch)) for way, batch, sealed in self._batches]
+        batches = [(way.owner, batch, sealed, way.frame_bytes(batch), sent_at)
+                   for way, batch, sealed, sent_at in self._batches]
         rest = self._rest
         self._file, self._rest = -1, None
         self._batches.clear()
@@ -145,8 +147,9 @@ class DirectLane:
 
     def send(self, way: DirectPartition, batch: ClosedBatch) -> bool:
         """Write the request with a batch of records; False if it has to go the general way."""
-        if (self._file < 0 or len(self._batches) == self._most or batch.opened_at >= self._until
-                or batch.opened_at - way.used_at > _QUIET_S or batch.size_bytes > _MOST_BYTES
+        now = time.monotonic()  # a batch that has lingered was opened long ago
+        if (self._file < 0 or len(self._batches) == self._most or now >= self._until
+                or now - way.used_at > _QUIET_S or batch.size_bytes > _MOST_BYTES
                 or len(way.stem) > _MOST_STEM):
             return False
         sealed = batch.seal()
@@ -158,9 +161,9 @@ class DirectLane:
             sent = os.writev(self._file, parts)
         except OSError:  # no room, or the connection is gone: whoever comes next finds out
             return False
-        self._batches.append((way, batch, sealed))
+        self._batches.append((way, batch, sealed, now))
         self.correlation_id = self.correlation_id + 1 & _MASK
-        way.used_at = batch.opened_at
+        way.used_at = now
         if way.producer_id >= 0:
             way.sequence = way.sequence + batch.count & _MASK
         if self.is_read and not self._replies.serves(batch):
@@ -172,7 +175,7 @@ class DirectLane:
             self._replies.tell()
         return True
 
-    def take(self, data: memoryview, count: int) -> list[tuple[Any, ClosedBatch, int, int, int, int]]:
+    def take(self, data: memoryview, count: int) -> list[tuple[Any, ClosedBatch, int, int, int, int, float]]:
         """What was stored, if the bytes that have come are the usual replies to what is in flight, each of them whole.
 
         Args:
@@ -181,8 +184,8 @@ class DirectLane:
 
         Returns:
             For each reply the partition's owner, the batch, its base offset, its log append time in milliseconds, -1
-            for none, and the sizes of the frame that it was sent in and of the reply's. Nothing, with nothing changed,
-            if the bytes are to be read in the general way.
+            for none, the sizes of the frame that it was sent in and of the reply's, and when it was sent, in monotonic
+            seconds. Nothing, with nothing changed, if the bytes are to be read in the general way.
         """
         if self._rest is not None:
             return []
@@ -199,8 +202,8 @@ class DirectLane:
         if rest:
             return []
         stored = [self._batches.popleft() for _ in range(replies)]
-        return [(way.owner, batch, *where, way.frame_bytes(batch), way.reply_bytes())
-                for (way, batch, _), where in zip(stored, offsets, strict=True)]
+        return [(way.owner, batch, *where, way.frame_bytes(batch), way.reply_bytes(), sent_at)
+                for (way, batch, _, sent_at), where in zip(stored, offsets, strict=True)]
 
     # Replies that other threads than the loop's read
 
@@ -239,7 +242,7 @@ class DirectLane:
 
         Returns:
             For each reply the partition's owner, records and bytes of the batch, its base offset, sizes of request and
-            reply in bytes, and when the batch was opened and the reply was taken, in monotonic seconds.
+            reply in bytes, and when these were sent and taken, in monotonic seconds.
         """
         answered, self._answered = self._answered, []
         return answered
@@ -258,14 +261,14 @@ class DirectLane:
         while self._data and received and self._replies is to:
             if not self._batches or self._rest is not None:
                 return False
-            way, batch, _ = self._batches[0]
+            way, batch, _, sent_at = self._batches[0]
             data, whole = bytes(self._data), way.reply_bytes()
             if not way.measure(data, self.correlation_id - len(self._batches) & _MASK):  # or the rest is still to come
                 return len(data) < whole and (len(data) < 4 or _REPLY.unpack_from(data.ljust(8))[0] == whole - 4)
             base_offset, log_append_ms, _ = _OFFSETS.unpack_from(data, _REPLY.size + len(way.expected[0]))
             to.report(batch, base_offset, log_append_ms, now)
             self._answered.append((way.owner, batch.count, batch.size_bytes, base_offset, way.frame_bytes(batch), whole,
-                                   batch.opened_at, now))
+                                   sent_at, now))
             self.answered_at = now
             self._batches.popleft()
             del self._data[:whole]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
@@ -136,7 +137,7 @@ def test_a_request_is_byte_for_byte_that_of_the_codec(
         assert bench.received(len(expected)) == expected
         sent.append(len(expected))
     assert (bench.lane.in_flight, bench.lane.correlation_id) == (len(sizes), (number + len(sizes)) % 2**31)
-    assert [size for _, _, _, size in bench.lane.stop()[0]] == sent
+    assert [size for _, _, _, size, _ in bench.lane.stop()[0]] == sent
     bench.close()
 
 
@@ -161,12 +162,16 @@ def test_a_batch_that_was_taken_out_is_not_overtaken(twin: Any) -> None:
 def test_the_usual_reply_names_owner_batch_and_offset(bench: Bench) -> None:
     bench.add(b"one")
     bench.add(b"two")
-    ((owner, batch, offset, time_ms, size, reply_size),) = bench.take(replied(FROM, 70))
-    assert (owner, offset, time_ms, bench.lane.in_flight) == ("owner of 0", 70, -1, 1)
+    before = time.monotonic()
+    bench.add(b"three")
+    ((owner, batch, offset, time_ms, size, reply_size, sent_at),) = bench.take(replied(FROM, 70))
+    assert (owner, offset, time_ms, bench.lane.in_flight) == ("owner of 0", 70, -1, 2)
+    assert before - 5 < sent_at <= before
     assert (size, reply_size) == (len(bench.general(b"one", FROM, 9)), len(replied(FROM, 70)))
     assert [message.value() for message in bench.twin.Cursor(batch.seal().data, "t", 0, 0).take(9)] == [b"one"]
-    ((_, _, offset, time_ms, _, _),) = bench.take(replied(FROM + 1, 71, log_append_time_ms=5))
-    assert (offset, time_ms, bench.lane.in_flight) == (71, 5, 0)
+    ((_, _, offset, time_ms, _, _, _),) = bench.take(replied(FROM + 1, 71, log_append_time_ms=5))
+    assert (offset, time_ms, bench.lane.in_flight) == (71, 5, 1)
+    assert bench.take(replied(FROM + 2, 72))[0][6] >= before
 
 
 def test_replies_that_come_together_are_taken_together(bench: Bench) -> None:
@@ -208,8 +213,8 @@ def test_stopping_gives_back_what_is_in_flight_in_order(bench: Bench) -> None:
     bench.add(b"two")
     batches, rest = bench.lane.stop()
     assert rest is None
-    assert [owner for owner, _, _, _ in batches] == ["owner of 0"] * 2
-    sent = b"".join(bytes(sealed.data) for _, _, sealed, _ in batches)
+    assert [owner for owner, *_ in batches] == ["owner of 0"] * 2
+    sent = b"".join(bytes(sealed.data) for _, _, sealed, *_ in batches)
     assert [m.value() for m in bench.twin.Cursor(sent, "t", 0, 0).take(9)] == [b"one", b"two"]
     assert (bench.lane.in_flight, bench.lane.stop()) == (0, ([], None))
     assert bench.add(b"three") == 1

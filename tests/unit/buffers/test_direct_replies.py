@@ -106,7 +106,7 @@ def test_what_was_taken_is_told_to_the_loop_once(reading: Replies) -> None:
     assert [entry[:6] for entry in answered] == [
         ("owner of 0", 1, answered[0][2], 70 + number, frames[number], len(replied(FROM, 70))) for number in range(2)]
     assert all(61 < size < 100 for _, _, size, *_ in answered)
-    assert all(before <= done <= time.monotonic() for *_, done in answered)
+    assert all(before <= sent <= done <= time.monotonic() for *_, sent, done in answered)
     assert reading.lane.take_answered() == []
     assert before <= reading.lane.answered_at <= reading.lane.looked_at
 
@@ -154,7 +154,7 @@ def test_what_is_taken_before_something_unusual_is_reported(reading: Replies) ->
     reading.receive()
     assert reading.serve() == [("one", 70, (1, 1_000))]
     assert reading.lane.read_by_loop() == replied(FROM + 1, 7, error_code=1)
-    assert [batch.count for _, batch, _, _ in reading.lane.stop()[0]] == [1]
+    assert [batch.count for _, batch, *_ in reading.lane.stop()[0]] == [1]
 
 
 def test_every_byte_of_a_reply_but_its_offsets_counts(twin: Any) -> None:
@@ -312,6 +312,36 @@ def test_no_more_connections_are_read_than_can_be_waited_for(twin: Any) -> None:
     assert others[-1].lane.failed
     for other in others:
         other.close()
+    reading.close()
+
+
+@pytest.mark.parametrize("lingers", [False, True])
+def test_open_batches_are_sent_when_they_are_asked_for(twin: Any, lingers: bool) -> None:
+    reading = Replies(twin, lingers=lingers)
+    accumulator, pairs = reading.bench.accumulator, [(b"one", 0), (b"two", 0), (b"other", 1)]
+    accumulator.lend(1, reading.bench.way_of(1))
+    assert accumulator.send_open()
+    woken = [accumulator.append(value, None, partition, 1_000) for value, partition in pairs]
+    assert any(woken) == lingers
+    time.sleep(0.02)
+    before = time.monotonic()
+    assert accumulator.send_open()
+    assert (reading.lane.in_flight, accumulator.ready(1e12)) == (2 if lingers else 3, [])
+    sent = reading.lane.stop()[0]
+    assert [(batch.partition, batch.count) for _, batch, *_ in sent] == (
+        [(0, 2), (1, 1)] if lingers else [(0, 1), (0, 1), (1, 1)])
+    if lingers:
+        assert all(sent_at >= before > batch.opened_at for _, batch, _, _, sent_at in sent)
+    reading.close()
+
+
+def test_open_batches_that_have_no_way_are_left_to_the_loop(twin: Any) -> None:
+    reading = Replies(twin, lingers=True)
+    reading.bench.accumulator.append(b"one", None, 0, 1_000)
+    reading.bench.accumulator.append(b"other", None, 1, 1_000)
+    assert not reading.bench.accumulator.send_open()
+    assert reading.lane.in_flight == 1
+    assert [batch.partition for batch in reading.bench.accumulator.ready(1e12)] == [1]
     reading.close()
 
 

@@ -221,22 +221,22 @@ class _LentConnection:
         in_flight, rest = self.lane.stop()
         sender, next_id = self._sends.sender, self.lane.correlation_id
         calls: list[tuple[ClientRequest, int]] = []
-        for number, (way, opened, sealed, size_bytes) in enumerate(in_flight, next_id - len(in_flight)):
+        for number, (way, opened, sealed, size_bytes, sent_at) in enumerate(in_flight, next_id - len(in_flight)):
             way.detach()
             send = sender.on_direct_taken_back(way.lane, opened, sealed)
             send.version, send.node_id = way.version, send.destination
-            call = ClientRequest(sender, send, opened.opened_at + send.timeout_s)
-            call.correlation_id, call.written_at = number & LAST_CORRELATION_ID, opened.opened_at
+            call = ClientRequest(sender, send, sent_at + send.timeout_s)
+            call.correlation_id, call.written_at = number & LAST_CORRELATION_ID, sent_at
             calls.append((call, size_bytes))
         return next_id, calls, rest
 
     def take(self, data: memoryview, count: int) -> list[DirectExchange]:
         """See `net.settings.Borrower`."""
         sends, now, exchanges = self._sends, time.monotonic(), list[DirectExchange]()
-        for way, opened, base_offset, log_append_ms, sent_bytes, received_bytes in self.lane.take(data, count):
+        for way, opened, base_offset, log_append_ms, sent, received, sent_at in self.lane.take(data, count):
             sends.sender.on_direct_stored(way.lane, opened, base_offset, log_append_ms)
             sends.statistics.on_stored(way.lane.queue, opened.count, opened.size_bytes)
-            exchanges.append(DirectExchange(sent_bytes, received_bytes, opened.opened_at, now))
+            exchanges.append(DirectExchange(sent, received, sent_at, now))
         if exchanges:
             polls = sends.polls
             self.polled = self.polled + 1 if polls != self._polls else min(self.polled, 0)

@@ -138,7 +138,8 @@ class LoneBatches:
         self._acks, self._max_in_flight, self._request_timeout_s = acks, max_in_flight, request_timeout_s
         self._lanes: dict[tuple[str, int], LoneLane] = {}
         self._updates = -1
-        self.lends = lends and not batch_queues.codec and batch_queues.message_timeout_s >= request_timeout_s
+        self.lends = lends and not batch_queues.codec and (
+            batch_queues.message_timeout_s >= request_timeout_s + batch_queues.linger_s)
         self._offered: tuple[LoneLane, Send] | None = None
         self.lent: dict[PartitionQueue, None] = {}
 
