@@ -352,7 +352,10 @@ class Connection(asyncio.BufferedProtocol):
         if whole is None and self._inlet is not None:
             self._inlet.follow(self._reader.left)
         if self._borrower is not None:
-            self._lend_again()
+            if self._borrower.writes:
+                self._lend_again()
+            else:
+                self._end_lending()
         self._owner.on_input()
 
     def _prove(self) -> None:

@@ -105,6 +105,11 @@ class Borrower(Protocol):
         """Requests that were written and await their replies."""
         ...
 
+    @property
+    def writes(self) -> bool:
+        """False when nothing will be written any more: then it is ended."""
+        ...
+
     def start(self, file: int, correlation_id: int, until: float) -> None:
         """Requests may be written.
 
@@ -136,7 +141,7 @@ class Borrower(Protocol):
         ...
 
     def end(self) -> None:
-        """The connection is lost; `stop` was called. It cannot be used any more."""
+        """The connection is lost, or has no more use for it; `stop` was called."""
 
 
 class Reader(Protocol):

@@ -267,7 +267,7 @@ class Borrower:
         self.told: list[Any] = []
         self.calls: list[ClientRequest] = []
         self.rest: bytes | None = None
-        self.data, self.taken = b"", list[DirectExchange]()
+        self.data, self.taken, self.writes = b"", list[DirectExchange](), True
 
     @property
     def in_flight(self) -> int:
@@ -335,6 +335,21 @@ def test_a_connection_is_lent_while_no_request_is_under_way() -> None:
         await asyncio.sleep(0.001)
         assert bench.owner.all("reply") == [("a", 27)]
         assert borrower.told[2][:3] == ("start", 99, first + 1)
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_a_connection_is_not_lent_again_to_who_has_nothing_to_write() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        borrower, other = Borrower(bench), Borrower(bench)
+        bench.connection.lend(borrower)
+        borrower.writes = False
+        bench.submit("a")
+        await asyncio.sleep(0.001)
+        assert borrower.told[1:] == ["stop", "end"]
+        assert bench.connection.lend(other)
 
     simulated(run)
 

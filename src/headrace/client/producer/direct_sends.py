@@ -61,6 +61,7 @@ class DirectSends:
         self._deliveries, self.statistics = deliveries, statistics
         self._client_id, self.call_soon, self._polling, self._look_again = client_id, call_soon, polling, look_again
         self._connections: dict[Connection, _LentConnection] = {}
+        self._unusual: dict[Connection, int] = {}  # what `polled` was when they had nothing to write any more
         self._wake = -1
         self.replies: DirectReplies | None = None
         self._looking: asyncio.TimerHandle | None = None
@@ -77,6 +78,7 @@ class DirectSends:
         lent = self._connections.get(connection)
         if lent is None:
             lent = _LentConnection(effect, self, connection)
+            lent.polled = self._unusual.pop(connection, 0)
         if not connection.lend(lent):
             return
         self._connections[connection] = lent
@@ -93,8 +95,10 @@ class DirectSends:
         self._driver.deliver_events_of(self.sender)
 
     def forget(self, connection: Connection) -> None:
-        """A connection is lost."""
-        self._connections.pop(connection, None)
+        """A connection is lost, or nothing is written there any more."""
+        lent = self._connections.pop(connection, None)
+        if lent is not None and lent.polled < 0:
+            self._unusual[connection] = lent.polled
 
     # Replies that the threads that poll take
 
@@ -196,7 +200,7 @@ class _LentConnection:
     Attributes:
         lane: where they send.
         ways: the partitions whose records they send there.
-        request_name, in_flight: see `net.settings.Borrower`.
+        request_name, in_flight, writes: see `net.settings.Borrower`.
         polled: replies in a row before each of which the application polled.
     """
 
@@ -211,6 +215,11 @@ class _LentConnection:
     def in_flight(self) -> int:
         """Batches that await their replies."""
         return self.lane.in_flight
+
+    @property
+    def writes(self) -> bool:
+        """See `net.settings.Borrower`."""
+        return bool(self.ways)
 
     def start(self, file: int, correlation_id: int, until: float) -> None:
         """See `net.settings.Borrower`."""

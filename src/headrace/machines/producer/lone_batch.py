@@ -183,12 +183,7 @@ class LoneBatches:
     # Batches that the threads that produce send by themselves
 
     def offer(self, send: Send, now: float) -> bool:
-        """The usual reply to a lone batch is here, and nothing waits; True if `lend` has something to say now.
-
-        Batches that linger are the loop's, but where somebody flushes, who then sends them.
-        """
-        if self._batch_queues.linger_s and not self._batch_queues.flushing:
-            return False
+        """The usual reply to a lone batch is here, and nothing waits; True if `lend` has something to say now."""
         queue = send.context[0].queue
         lane = self._lanes.get((queue.topic, queue.partition))
         self._offered = None if lane is None or self._numbers_to_lend(lane, send, now) is None else (lane, send)

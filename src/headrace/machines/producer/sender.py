@@ -303,7 +303,8 @@ class Sender:
         waits = bool(self._batch_queues.waits)
         self.alone = self.alone and not waits
         self.idle = usual and self.alone and not self._sequences.asks
-        if self.idle and template is not None and self._lone is not None and self._lone.lends:
+        if self.idle and template is not None and self._lone is not None and self._lone.lends and (
+                not self._batch_queues.linger_s or self._batch_queues.flushing):  # what lingers is the loop's to send
             self.idle = not self._lone.offer(send, now)
 
     def _on_answers(self, send: Send, reply: ProduceResponse, now: float) -> None:
