@@ -47,7 +47,7 @@ def same(function: Callable[[ModuleType], Any], *, side_by_side: bool = False) -
             theirs, ours = pool.map(partial(outcome, function), (confluent_kafka, headrace))
     else:
         theirs, ours = outcome(function, confluent_kafka), outcome(function, headrace)
-    assert ours == theirs
+    assert ours == theirs, f"ours: {ours}\ntheirs: {theirs}"
     return ours
 
 
