@@ -7,6 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -217,6 +218,22 @@ def test_looking_takes_what_is_there_and_does_not_wait(reading: Replies) -> None
     while not reading.runs:
         reading.replies.look()
         assert time.monotonic() - began < PATIENCE_S
+    assert [name for name, _, _ in reading.serve()] == ["one"]
+
+
+def test_poll_looks_for_replies_before_it_serves(reading: Replies) -> None:
+    client, asked = SimpleNamespace(closed=False), list[float]()
+    polling = reading.bench.twin.ServeFastPath((reading.runs,), reading.pool, client, asked.append)
+    polling.replies = reading.replies
+    reading.add("one")
+    reading.answer(replied(FROM, 70))
+    began, calls = time.monotonic(), 0
+    while not reading.runs:
+        polling.polled_for = -1  # as if more was produced since
+        polling.poll(0)
+        calls += 1
+        assert time.monotonic() - began < PATIENCE_S
+    assert (polling.polls, asked) == (calls, [0])
     assert [name for name, _, _ in reading.serve()] == ["one"]
 
 
