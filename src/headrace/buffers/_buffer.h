@@ -65,20 +65,9 @@ static inline int64_t headrace_send(int file, const uint8_t *head, size_t head_s
 #endif
 }
 
-/* Wait until a socket has bytes, or a second file has, or the time is over: 1 and 2 added up, -1 for a signal. */
-static inline int headrace_poll(int file, int wake, int timeout_ms) {
-#ifdef _WIN32
-    return 2;
-#else
-    struct pollfd files[2] = {{file, POLLIN, 0}, {wake, POLLIN, 0}};
-    if (poll(files, 2, timeout_ms) < 0) return errno == EINTR ? -1 : 1;
-    return (files[0].revents ? 1 : 0) | (files[1].revents ? 2 : 0);
-#endif
-}
-
 /* Wait until one of these files has bytes, or the time is over: 2 if the first one has, and 1 if others have, added up;
    -1 for a signal. */
-static inline int headrace_poll_all(const int *files, int count, double seconds) {
+static inline int headrace_poll(const int *files, int count, double seconds) {
 #ifdef __linux__
     struct pollfd all[HEADRACE_MOST_FILES];
     struct timespec timeout;

@@ -90,8 +90,9 @@ cdef extern from "_buffer.h":
     void headrace_watch(const int *number, int value, int64_t timeout_ns) nogil
     double headrace_clock() nogil
     void headrace_drain(int wake) nogil
-    int headrace_poll(int file, int wake, int timeout_ms) nogil
-    int headrace_poll_all(const int *files, int count, double seconds) nogil
+    enum:
+        MOST_FILES "HEADRACE_MOST_FILES"  # that a thread waits for at a time
+    int headrace_poll(const int *files, int count, double seconds) nogil
     int64_t headrace_receive(int file, uint8_t *data, size_t size) nogil
     int64_t headrace_send(int file, const uint8_t *head, size_t head_size, const uint8_t *data, size_t size,
                           const uint8_t *tail, size_t tail_size) nogil
@@ -118,7 +119,6 @@ cdef enum:
     OFFSETS = 24  # base offset, log append time, log start offset
     REPLY = 65536  # the largest reply that is taken by the thread that waits for it
     REPLIES = 2048  # the same for replies to direct batches, several of which may come together
-    MOST_FILES = 16  # that a thread waits for at a time
     QUIET_S = 30  # a partition that was not used for so long goes the general way, which looks whether it is known still
 
 OVERHEAD_BYTES = OVERHEAD
@@ -973,7 +973,7 @@ cdef class DirectReplies:
                 self.waiting -= 1
                 return
             with nogil:
-                found = headrace_poll_all(files, count, left)
+                found = headrace_poll(files, count, left)
             self.waiting -= 1
             if found < 0:
                 continue
@@ -1047,14 +1047,14 @@ cdef class FetchLane:
         self._wake = -1
 
     def receive(self, double timeout_s):
-        cdef int file = self._file, wake = self._wake, found, timeout_ms
+        cdef int file = self._file, wake = self._wake, found
+        cdef int[2] files = [wake, file]
         cdef double left, until = headrace_clock() + timeout_s
         while self.lent and self._file == file and self.landed is None:
-            left = until - headrace_clock()
-            timeout_ms = <int> min(left * 1000 + 1, <double> INT32_MAX) if left > 0 else 0
+            left = max(until - headrace_clock(), 0.0)
             PyErr_CheckSignals()
             with nogil:
-                found = headrace_poll(file, wake, timeout_ms)
+                found = headrace_poll(files, 2, left)
             if found < 0:
                 continue
             if found & 2 and self._wake == wake:
@@ -1066,7 +1066,7 @@ cdef class FetchLane:
                 except BaseException:  # no memory
                     self.lent, self.failed = False, True
                     raise
-            if found & 2 or (found == 0 and timeout_ms == 0):
+            if found & 2 or (found == 0 and left == 0.0):
                 return
 
     def settle(self, queue, fetched):

@@ -26,7 +26,7 @@ from headrace.buffers.buffer_pool import BufferPool
 from headrace.buffers.closed_batch import ClosedBatch
 from headrace.buffers.report_run import ReportRun
 
-__all__ = ["DirectLane", "DirectPartition", "DirectReplies", "uvarint"]
+__all__ = ["DirectLane", "DirectPartition", "DirectReplies", "receive_now", "uvarint"]
 
 _MOST_BYTES: Final = 16_384
 _MOST_STEM: Final = 1_019
@@ -250,13 +250,9 @@ class DirectLane:
     def receive(self, to: DirectReplies) -> bool:
         """Bytes may have come: take the replies that are whole. False if the loop has to read."""
         self.looked_at = now = time.monotonic()
-        with socket.socket(fileno=os.dup(self._read_file)) as shared:
-            try:
-                received = shared.recv(_MOST_REPLIES - len(self._data), socket.MSG_DONTWAIT)
-            except (BlockingIOError, InterruptedError):
-                return True
-            except OSError:
-                return False
+        received = receive_now(self._read_file, _MOST_REPLIES - len(self._data))
+        if received is None:
+            return True
         self._data += received
         while self._data and received and self._replies is to:
             if not self._batches or self._rest is not None:
@@ -389,6 +385,17 @@ class DirectReplies:
 
 
 _nobody: Any = object()
+
+def receive_now(file: int, size: int) -> bytes | None:
+    """What a socket has, at most so many bytes: None for nothing yet, empty at the end or where it is gone."""
+    with socket.socket(fileno=os.dup(file)) as shared:
+        try:
+            return shared.recv(size, socket.MSG_DONTWAIT)
+        except (BlockingIOError, InterruptedError):
+            return None
+        except OSError:
+            return b""
+
 
 def uvarint(number: int) -> bytes:
     """Seven bits a byte, the lowest first."""

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 import struct
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from headrace.buffers.direct_lane import uvarint
+from headrace.buffers.direct_lane import receive_now, uvarint
 from headrace.errors import CorruptRecordError
 from headrace.records.header import scan
 
@@ -146,14 +145,9 @@ class FetchLane:
 
     def _take(self) -> bool:
         """Bytes have come; False if they are to be read in the general way."""
-        shared = socket.socket(fileno=os.dup(self._file))
-        with shared:
-            try:
-                received = shared.recv(_MOST_BYTES - len(self._data), socket.MSG_DONTWAIT)
-            except (BlockingIOError, InterruptedError):
-                return True
-            except OSError:
-                return False
+        received = receive_now(self._file, _MOST_BYTES - len(self._data))
+        if received is None:
+            return True
         self._data += received
         if not received:
             return False

@@ -308,6 +308,15 @@ class Borrower:
         self.calls.append(call)
 
 
+async def ended(bench: Bench, ends: str) -> None:
+    """The connection is closed from here, or lost."""
+    if ends == "closed":
+        bench.connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT)))
+    else:
+        bench.broker.transports[-1].abort()
+    await asyncio.sleep(0.001)
+
+
 @pytest.fixture
 def plain_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in memory has no descriptor."""
@@ -395,11 +404,7 @@ def test_a_connection_that_ends_fails_what_a_borrower_wrote_and_is_lent_no_more(
         borrower = Borrower(bench)
         bench.connection.lend(borrower)
         borrower.wrote(bench, "theirs")
-        if ends == "closed":
-            bench.connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT)))
-        else:
-            bench.broker.transports[-1].abort()
-        await asyncio.sleep(0.001)
+        await ended(bench, ends)
         assert borrower.told[1:] == ["stop", "end"]
         assert [name for name, _ in bench.owner.all("error")] == ["theirs"]
 
@@ -495,11 +500,7 @@ def test_what_a_borrower_took_is_counted_once() -> None:
 def test_a_connection_that_ends_under_a_borrower_that_reads_fails_what_it_wrote(ends: str) -> None:
     async def run() -> None:
         bench, borrower = await borrowed()
-        if ends == "closed":
-            bench.connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT)))
-        else:
-            bench.broker.transports[-1].abort()
-        await asyncio.sleep(0.001)
+        await ended(bench, ends)
         assert borrower.told[2:] == ["read no more", "stop", "end"]
         assert [name for name, _ in bench.owner.all("error")] == ["theirs"]
 
@@ -632,11 +633,7 @@ def test_a_connection_that_ends_fails_what_another_thread_awaits(ends: str) -> N
     async def run() -> None:
         bench, reader, call = await reading()
         reader.data = answer_to(call)  # of a connection that is no more
-        if ends == "closed":
-            bench.connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT)))
-        else:
-            bench.broker.transports[-1].abort()
-        await asyncio.sleep(0.001)
+        await ended(bench, ends)
         assert reader.told[1:] == ["stop"]
         assert [name for name, _ in bench.owner.all("error")] == ["theirs"]
         assert bench.owner.all("reply") == []

@@ -149,9 +149,8 @@ class DirectSends:
             self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look_after)
 
     def _count_replies(self) -> None:
-        for connection, lent in self._connections.items():
-            if lent.lane.is_read:
-                connection.count_replies()
+        for connection in self._connections:
+            connection.count_replies()
 
     def end(self) -> None:
         """The producer's connections are closed. Also in a forked child, where they are another process's."""

@@ -7,12 +7,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from headrace import KafkaError, Message
+from headrace import KafkaError, Message, ProducerRecord
 from headrace.broker.faults import Action, Fault
 from headrace.buffers import implementation
 from headrace.client.producer import direct_sends
@@ -21,7 +21,7 @@ from headrace.client.waits import threads_may_receive
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.producer.produce import ProduceRequest
 
-from .test_direct_sends import TOPIC, Sent, cut_all, stored, until
+from .test_direct_sends import TOPIC, Sent, cut_all, noticed_in_time, stored, until
 
 pytestmark = pytest.mark.skipif(
     implementation == "plain" or not threads_may_receive(), reason="replies are all the loop's here")
@@ -78,6 +78,17 @@ def served(made: Sent, count: int) -> None:
         return len(made.reports) >= count
 
     until(polled)
+
+
+def in_threads(count: int, work: Callable[[], object]) -> float:
+    """Do the same in so many threads at a time; seconds that it took."""
+    workers = [threading.Thread(target=work) for _ in range(count)]
+    began = time.monotonic()
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(30)
+    return time.monotonic() - began
 
 
 def names(made: Sent) -> list[tuple[bytes | None, int | None]]:
@@ -168,13 +179,7 @@ def test_threads_that_flush_are_told_of_records_without_callbacks_that_others_re
             sent.producer.produce(TOPIC, b"x", partition=0)
             assert sent.producer.flush(20) == 0
 
-    workers = [threading.Thread(target=work) for _ in range(5)]
-    began = time.monotonic()
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(30)
-    assert time.monotonic() - began < 15
+    assert in_threads(5, work) < 15
 
 
 def test_several_brokers_are_waited_for(broker: EmbeddedBroker, by_loop: list[int]) -> None:
@@ -302,16 +307,11 @@ def test_an_error_in_a_reply_is_reported_by_the_loop(sent: Sent, broker: Embedde
 
 
 def test_a_reply_that_never_comes_is_noticed_in_time_while_a_thread_waits_for_it(broker: EmbeddedBroker) -> None:
-    made = Sent(broker, **{"message.timeout.ms": 2_500, "request.timeout.ms": 1_000})
-    warm(made)
-    assert replies_are_lent(made)
-    broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest, times=None))
-    began = time.monotonic()
-    made.one(b"lost")
-    assert [code for _, code, _ in made.reports] == [KafkaError._MSG_TIMED_OUT]
-    assert 2.0 < time.monotonic() - began < 6
-    broker.clear_faults()
-    made.producer.close()
+    def lent(made: Sent) -> None:
+        warm(made)
+        assert replies_are_lent(made)
+
+    noticed_in_time(broker, lent)
 
 
 def test_records_without_a_callback_are_done_though_nobody_looks(sent: Sent) -> None:
@@ -321,8 +321,6 @@ def test_records_without_a_callback_are_done_though_nobody_looks(sent: Sent) -> 
 
 
 def test_futures_are_resolved_though_nobody_looks(sent: Sent) -> None:
-    from headrace import ProducerRecord
-
     for number in range(5):
         assert sent.producer.send(ProducerRecord(TOPIC, b"one", partition=0)).result(10).offset == 8 + number
     sent.one(b"two")
@@ -345,13 +343,7 @@ def test_many_threads_that_produce_and_flush_are_all_woken(sent: Sent) -> None:
             sent.send(b"x")
             assert sent.producer.flush(20) == 0
 
-    workers = [threading.Thread(target=work) for _ in range(6)]
-    began = time.monotonic()
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join(30)
-    assert time.monotonic() - began < 15  # nobody waited for the end of a time
+    assert in_threads(6, work) < 15  # nobody waited for the end of a time
     assert len(sent.reports) == 900
 
 

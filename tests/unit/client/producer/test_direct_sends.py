@@ -157,9 +157,10 @@ def test_a_leader_that_has_moved_is_followed(sent: Sent, broker: EmbeddedBroker)
     assert stored(broker)[0][3:] == [b"%d" % number for number in range(5)]
 
 
-def test_a_reply_that_never_comes_is_noticed_in_time(broker: EmbeddedBroker) -> None:
+def noticed_in_time(broker: EmbeddedBroker, warm: Callable[[Sent], object]) -> None:
+    """A reply that never comes is noticed when it is due."""
     made = Sent(broker, **{"message.timeout.ms": 2_500, "request.timeout.ms": 1_000})
-    made.warm()
+    warm(made)
     broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest, times=None))
     began = time.monotonic()
     made.one(b"lost")
@@ -167,6 +168,10 @@ def test_a_reply_that_never_comes_is_noticed_in_time(broker: EmbeddedBroker) -> 
     assert 2.0 < time.monotonic() - began < 6
     broker.clear_faults()
     made.producer.close()
+
+
+def test_a_reply_that_never_comes_is_noticed_in_time(broker: EmbeddedBroker) -> None:
+    noticed_in_time(broker, Sent.warm)
 
 
 def test_purging_reports_what_was_sent_directly(sent: Sent, broker: EmbeddedBroker) -> None:
