@@ -199,8 +199,9 @@ class Worker:
             return
         self.sim.note_processed(records)
         self._processed.update(nexts)
-        if self.sim.commits == "by hand":
-            await self._commit([TopicPartition(TOPIC, partition, offset) for partition, offset in nexts.items()])
+        if self.sim.commits in ("by hand", "in the background"):
+            await self._commit([TopicPartition(TOPIC, partition, offset) for partition, offset in nexts.items()],
+                               asynchronous=self.sim.commits == "in the background")
         elif self.sim.commits == "stored":
             with suppress(KafkaException):  # it is not ours any more
                 await self.consumer.store_offsets(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import sys
 import time
 from collections import Counter
@@ -40,6 +41,12 @@ def first_violation(run_schedule: Schedule, seeds: Iterable[int], saying: str = 
         if found and saying in found:
             return tried, found
     return 0, ""
+
+
+def hash_as_always(module: str) -> None:
+    """Start the program anew if Python's hashes are random: sets of names would have another order in each run."""
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
 
 
 def run_campaign(run_schedule: Schedule, about: str, argv: list[str] | None = None) -> int:

@@ -20,12 +20,11 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import os
 import random
 import sys
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from headrace.broker.coordinators.committed_offsets import Committed, OffsetStore
@@ -38,7 +37,7 @@ from headrace.testing.memory_network import Connect, MemoryNetwork
 from headrace.testing.simulated_clock import DeadlockError, LivelockError, SimulatedLoop
 
 from .application import GROUP, MAX_POLL_S, SESSION_S, TOPIC, Worker
-from .campaign import Schedule, Violation, run_campaign
+from .campaign import Schedule, Violation, hash_as_always, run_campaign
 
 STRATEGIES = ("range", "roundrobin", "cooperative-sticky")
 HEARTBEAT_S = 0.25
@@ -54,6 +53,8 @@ class Membership:
 
     Attributes:
         strategies: how a group may share its partitions.
+        ways: how the applications may commit.
+        troubles_per_s: how many.
         strategy: how this one does.
         incremental: its rebalances change an assignment; else they replace it.
         commits: how the applications commit.
@@ -62,6 +63,8 @@ class Membership:
     """
 
     strategies: tuple[str, ...] = STRATEGIES
+    ways: tuple[str, ...] = ("transactional", "transactional", "by hand", "late", "stored")
+    troubles_per_s = 1.5
 
     def __init__(self, seed: int) -> None:
         self.seed, self.chance = seed, random.Random(seed)
@@ -69,7 +72,7 @@ class Membership:
         self.troubled = True
         self.strategy = self.chance.choice(self.strategies)
         self.incremental = self.strategy == "cooperative-sticky"
-        self.commits = self.chance.choice(["transactional", "transactional", "by hand", "late", "stored"])
+        self.commits = self.chance.choice(self.ways)
         self.written: dict[int, list[int]] = {partition: [] for partition in range(_PARTITIONS)}
         self._readers: dict[tuple[int, int], str] = {}
         self._sent = dict.fromkeys(range(_PARTITIONS), 0)
@@ -156,11 +159,15 @@ class Membership:
         return {"partition.assignment.strategy": self.strategy, "session.timeout.ms": int(SESSION_S * 1000),
                 "heartbeat.interval.ms": int(HEARTBEAT_S * 1000)}
 
+    def troubles(self) -> Sequence[Callable[[Worker | None], Awaitable[None]]]:
+        """What may happen."""
+        return self._kill, self._end, self._join, self._freeze, self._cut, self._stop_a_node
+
     async def _hurt(self) -> None:
         heal_at = self.chance.choice([2.0, 4.0, 8.0])
         while self.loop.now < heal_at:
-            await asyncio.sleep(self.chance.expovariate(1.5))
-            what = self.chance.choice((self._kill, self._end, self._join, self._freeze, self._cut, self._stop_a_node))
+            await asyncio.sleep(self.chance.expovariate(self.troubles_per_s))
+            what = self.chance.choice(self.troubles())
             await what(self.chance.choice(self._workers) if self._workers else None)
             self.counts[what.__name__.strip("_")] += 1
         if not self._workers:
@@ -287,8 +294,7 @@ def run_schedule(seed: int) -> Counter[str]:
 
 def main(schedule: Schedule, module: str) -> int:
     """Run a campaign; a seed means the same schedule each time."""
-    if os.environ.get("PYTHONHASHSEED") != "0":
-        os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
+    hash_as_always(module)
     logging.disable()  # what a consumer would tell its user
     return run_campaign(schedule, "Simulate consumers in a group, with their applications.")
 

@@ -18,7 +18,7 @@ from headrace.machines.groups.membership import Change, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 
-from . import membership, planned_membership
+from . import background_commits, membership, planned_membership
 from .mutation import Rules
 
 MEMBERSHIP_RULES = Rules()
@@ -136,7 +136,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @broken("Commits: an outdated epoch is renewed where the partition has stayed, and nowhere else",
-        planned_membership.run_schedule, 8000, "set back")
+        background_commits.run_schedule, 3000, "set back")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GroupOffsets, "_tenures", lambda self, partitions: [])
 

@@ -13,6 +13,7 @@ import multiprocessing
 import sys
 
 from .broker_mutations import BROKER_RULES
+from .campaign import hash_as_always
 from .group_mutations import GROUP_RULES
 from .joint_mutations import JOINT_RULES
 from .membership_mutations import MEMBERSHIP_RULES
@@ -55,4 +56,5 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    hash_as_always("tests.campaigns.sim.mutations")
     sys.exit(main())

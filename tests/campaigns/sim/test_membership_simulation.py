@@ -1,5 +1,5 @@
-"""Whole consumers in a group under a simulated clock. `python -m tests.campaigns.sim.membership` and
-`planned_membership` run many more schedules."""
+"""Whole consumers in a group under a simulated clock. `python -m tests.campaigns.sim.membership`,
+`planned_membership` and `background_commits` run many more schedules."""
 
 import logging
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 from headrace.machines.consumer.fetcher import Fetcher
 from headrace.machines.producer.sender import Sender
 
-from . import membership, planned_membership
+from . import background_commits, membership, planned_membership
 from .application import WORK
 
 _SCHEDULES = 60
@@ -29,6 +29,13 @@ def test_each_record_comes_out_and_no_commit_goes_back_or_ahead(kind):
     for what in ("kill", "end", "freeze", "cut", "stop_a_node", "coordinator moved", "transactions committed",
                  "transactions aborted", *(f"callbacks: {work.__name__.strip('_')}" for work in WORK)):
         assert counts[what], f"no schedule had: {what}"
+
+
+def test_a_commit_that_nobody_waits_for_does_not_set_back_what_another_member_has_committed():
+    counts = Counter()
+    for seed in range(_SCHEDULES):
+        counts += background_commits.run_schedule(seed)
+    assert counts["refuse_commits"]
 
 
 @_KINDS

@@ -7,7 +7,7 @@ import pytest
 from headrace.errors import KafkaError
 from headrace.machines.producer import split
 
-from . import divided, produce
+from . import divided, made_anew, produce
 from .campaign import run_campaign
 
 
@@ -21,6 +21,13 @@ def test_nothing_is_lost_doubled_reordered_or_stuck(first_seed):
 def test_nothing_is_lost_doubled_reordered_or_stuck_when_batches_are_divided(first_seed):
     for seed in range(first_seed, first_seed + 250):
         divided.run_schedule(seed)
+
+
+def test_nothing_is_lost_or_stuck_when_a_topic_is_made_anew_while_its_leaders_move():
+    counts = Counter()
+    for seed in range(500):
+        counts += made_anew.run_schedule(seed)
+    assert counts["topics deleted and made anew"] >= 500
 
 
 def test_everything_that_can_happen_does_happen():

@@ -323,11 +323,9 @@ _RARE = {
 }
 """Rules of the machines that take more than some hundred schedules."""
 _ELSEWHERE = {
-    "Only one is in flight at first also when a topic was made anew",
     "What may be stored gets no new sequence",
     "A producer id whose epochs are used up is replaced",
     "Who is not the leader is not asked for ever",
-    "A leader that is named for a topic that was made anew meanwhile is not believed",
     "A new epoch goes on from the own one, and takes nothing over (KIP-360)",
     "A commit that may be in the log does not turn into an abort",
     "What cannot go on is not asked again and again",

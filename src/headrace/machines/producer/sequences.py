@@ -129,7 +129,9 @@ class Sequences:
         """
         own = queue.partition_sequence
         if (topic_id is not own.topic_id and topic_id != own.topic_id) or now - own.looked_at > _SILENCE_S:
-            own.topic_id, own.confirmed = topic_id, False
+            own.confirmed = False
+            if not queue.in_flight:  # or what the topic before still stores would be taken for stored in the new one
+                own.topic_id = topic_id
         own.looked_at = now
 
     def has_room(self, queue: PartitionQueue, batch: ProducerBatch) -> bool:

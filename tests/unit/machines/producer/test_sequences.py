@@ -8,7 +8,7 @@ import pytest
 
 from headrace.errors import KafkaError
 from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
-from headrace.machines.producer.sequences import MAX_EPOCH, Sequences, producer_state
+from headrace.machines.producer.sequences import MAX_EPOCH, Sequences, producer_state, topic_id
 from headrace.wire.messages.producer.produce import InitProducerIdResponse
 
 
@@ -149,6 +149,22 @@ def test_a_leader_that_may_have_forgotten_the_producer_gets_one_batch_first(sequ
     batch(queue)
     send(sequences, queue)
     assert sequences.allows(queue, queue.waiting[0])
+
+
+def test_what_a_topic_stored_before_it_was_made_anew_does_not_make_the_producer_known_to_the_new_one(sequences, queue):
+    # Found by simulation: the answer came when the new topic was known already, and five batches followed at once. The
+    # first was refused, the others were stored, and it was stored behind them.
+    sequences.check_known(queue, UUID(int=1), 0.0)
+    confirmed(sequences, queue)
+    before, first, second = batch(queue), batch(queue), batch(queue)
+    assert send(sequences, queue) is before
+    sequences.check_known(queue, UUID(int=2), 1.0)
+    assert not sequences.allows(queue, first)
+    store(sequences, queue, before)
+    sequences.check_known(queue, UUID(int=2), 2.0)
+    assert send(sequences, queue) is first
+    assert topic_id(queue) == UUID(int=2)
+    assert not sequences.allows(queue, second)
 
 
 def test_no_batch_is_sent_that_would_push_an_unresolved_one_out_of_the_brokers_memory(sequences, queue):
