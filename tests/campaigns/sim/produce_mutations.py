@@ -86,7 +86,8 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Sequences, "allows", allows_at_once)
 
 
-@broken("Only one is in flight at first also when a topic was made anew", made_anew.run_schedule, 10_000, "stored behind")
+@broken("Only one is in flight at first also when a topic was made anew", made_anew.run_schedule, 10_000,
+        "stored behind")
 def _(patch: pytest.MonkeyPatch) -> None:
     def check_known(self: Sequences, queue: PartitionQueue, topic_id: Any, now: float) -> None:
         own = queue.partition_sequence
