@@ -29,6 +29,29 @@ class BackgroundCommits(PlannedMembership):
     ways = ("in the background",)
     troubles_per_s = 4.0
 
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._committing = ""  # the member whose request is carried out
+        self._refused = ""  # the one whose requests are not
+        self._committed_by: dict[int, str] = {}
+
+    async def _hurt(self) -> None:
+        self.network.cluster.faults.add(Fault(
+            action=Action.ERROR, request=OffsetCommitRequest, times=None, when=self._is_refused,
+            error_code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS))
+        await super()._hurt()
+
+    def _is_refused(self, request: OffsetCommitRequest) -> bool:
+        self._committing = request.member_id
+        return request.member_id == self._refused
+
+    def may_set_back(self, partition: int) -> bool:
+        """What a member has committed itself: it reads on from where the group stands when a partition comes back to
+        it, and its commits from before may be on their way still.
+        """
+        before, self._committed_by[partition] = self._committed_by.get(partition), self._committing
+        return before == self._committing
+
     def troubles(self) -> Sequence[Callable[[Worker | None], Awaitable[None]]]:
         """What may happen."""
         return self._end, self._join, self._refuse_commits
@@ -36,16 +59,12 @@ class BackgroundCommits(PlannedMembership):
     async def _refuse_commits(self, victim: Worker | None) -> None:
         """For a while the coordinator does not take a member's commits. Another comes, gets partitions, and goes."""
         with suppress(KafkaException):
-            member_id = await victim.consumer.memberid() if victim is not None else None
-            faults = self.network.cluster.faults
-            faults.add(Fault(action=Action.ERROR, request=OffsetCommitRequest, times=None,
-                             when=lambda request: request.member_id == member_id,
-                             error_code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS))
+            self._refused = await victim.consumer.memberid() or "" if victim is not None else ""
             await self._join(None)
             await asyncio.sleep(self.chance.uniform(0.5, 2))
             await self._end(self._workers[-1])
             await asyncio.sleep(self.chance.uniform(0, 1))
-            faults.clear()
+        self._refused = ""
 
 
 def run_schedule(seed: int) -> Counter[str]:
