@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import Generator
+import warnings
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return _scope(nodeid.partition("::")[0].removeprefix("tests/"))
 
     return ByWhatTheyShare(config, log)
+
+
+@pytest.fixture
+def kafka_python_let_go() -> Iterator[None]:
+    """What it leaves to the garbage collector is collected here: a later test would be blamed for its sockets."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.hookimpl(wrapper=True)

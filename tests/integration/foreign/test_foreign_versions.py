@@ -9,6 +9,7 @@ import confluent_kafka
 import confluent_kafka.admin
 import pytest
 
+from tests.support.kafka_python import KAFKA_PYTHON
 from tools.kafka import KafkaCluster
 
 from .conftest import FRANZ_GO, LIBRDKAFKA, OURS, Clients, make_topic, running
@@ -17,6 +18,7 @@ from .kafka_python import KafkaPythonClient
 from .python_client import PythonClient
 from .sites import Site
 
+pytestmark = [*KAFKA_PYTHON]
 RELEASES = ("v0.8.0", "v0.8.1", "v0.8.2", "v0.9.0", "v0.10.0", "v0.10.1", "v0.10.2", "v0.11.0", "v1.0", "v1.1", "v2.0",
             "v2.1", "v2.2", "v2.3", "v2.4", "v2.5", "v2.6", "v2.7", "v2.8", "v3.0", "v3.1", "v3.2", "v3.3", "v3.4",
             "v3.5", "v3.6", "v3.7", "v3.8", "v3.9", "v4.0", "v4.1", "v4.2", "v4.3", "v4.4")

@@ -24,7 +24,10 @@ from headrace.wire.messages.cluster.metadata import (
     MetadataRequestTopic,
     TopicRequest,
 )
+from tests.support.kafka_python import KAFKA_PYTHON
 from tests.support.raw_client import RawClient, batch_of
+
+pytestmark = [*KAFKA_PYTHON]
 
 
 @pytest.fixture

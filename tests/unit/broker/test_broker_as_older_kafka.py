@@ -15,9 +15,11 @@ from headrace.testing import BrokerSettings, EmbeddedBroker
 from headrace.wire.frame import decode_response
 from headrace.wire.messages.cluster.metadata import MetadataRequest
 from headrace.wire.messages.cluster.session import ApiVersionsRequest
+from tests.support.kafka_python import KAFKA_PYTHON
 from tests.support.raw_client import ASK_VERSIONS, RawClient
 from tests.unit.broker.test_broker_foreign_clients import consume_with_confluent, pairs, produce_with_confluent
 
+pytestmark = [*KAFKA_PYTHON]
 COUNT = 200
 
 

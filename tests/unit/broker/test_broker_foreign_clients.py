@@ -11,7 +11,9 @@ import kafka
 import pytest
 
 from headrace.testing import EmbeddedBroker
+from tests.support.kafka_python import KAFKA_PYTHON
 
+pytestmark = [*KAFKA_PYTHON]
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 COUNT = 200
 Pairs = list[tuple[bytes, bytes]]

@@ -12,8 +12,10 @@ import pytest
 
 from headrace import Consumer, Producer
 from headrace.testing import EmbeddedBroker
+from tests.support.kafka_python import KAFKA_PYTHON
 from tools.kafka import MissingJavaError, RegistryError, java_tool
 
+pytestmark = [*KAFKA_PYTHON]
 EACH = 50
 
 

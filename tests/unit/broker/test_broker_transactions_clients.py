@@ -16,10 +16,12 @@ import pytest
 import headrace
 from headrace.errors import KafkaError
 from headrace.testing import BrokerSettings, EmbeddedBroker
+from tests.support.kafka_python import KAFKA_PYTHON
 from tests.support.transactional_client import Transactional
 from tests.unit.broker.test_broker_transactions import until
 from tools.kafka import MissingJavaError, RegistryError, java_tool
 
+pytestmark = [*KAFKA_PYTHON]
 COUNT = 30
 
 
