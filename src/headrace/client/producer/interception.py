@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from headrace.client.producer.interceptors import InterceptorChain
 
 __all__ = [
-    "Arguments", "Callback", "Deliver", "FutureReport", "InterceptedSend", "LoopFutureReport", "MetadataReport",
-    "TopicWatch",
+    "Arguments", "AwaitedReport", "Callback", "Deliver", "FutureReport", "InterceptedSend", "LoopFutureReport",
+    "MetadataReport", "TopicWatch",
     "arguments_of", "batch_arguments", "chain_of", "check_record", "check_topic", "metadata_of", "refused_message",
     "resolve", "still_full", "unknown_topic",
 ]
@@ -287,6 +287,24 @@ class MetadataReport:
 
     def settle(self, metadata: RecordMetadata, error: KafkaError | None) -> None:
         """Runs after interceptors and callback, even if the callback raised."""
+
+
+class AwaitedReport(MetadataReport):
+    """A `MetadataReport` of a record that a thread waits for. It is called where reports are served.
+
+    Attributes:
+        outcome: what came of the record; None before.
+    """
+
+    __slots__ = ("outcome",)
+
+    def __init__(self, chain: InterceptorChain | None, record: ProducerRecord) -> None:
+        super().__init__(chain, record, None)
+        self.outcome: RecordMetadata | KafkaError | None = None
+
+    def settle(self, metadata: RecordMetadata, error: KafkaError | None) -> None:
+        """Keep what came of it."""
+        self.outcome = error or metadata
 
 
 class FutureReport(MetadataReport, IoThreadCallback):

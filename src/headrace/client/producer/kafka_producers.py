@@ -93,6 +93,7 @@ class KafkaSyncProducer(_KafkaProducer):
 
     Args:
         properties: see `headrace.config`; `linger.ms` is 0 if it is not given, for no other record joins the batch.
+            `delivery.report.only.error` means nothing here.
 
     Raises:
         ConfigError: a property is unknown, malformed or contradicts another.
@@ -102,10 +103,13 @@ class KafkaSyncProducer(_KafkaProducer):
         Config(PRODUCER, properties)  # which needs servers, as `Producer` does not
         linger = PROPERTIES["linger.ms"]
         given = {linger.name, *linger.aliases} & set(properties)
-        super().__init__(Producer(properties if given else {**properties, linger.name: 0}))
+        all_reports = {"delivery.report.only.error": False}
+        super().__init__(Producer({**({} if given else {linger.name: 0}), **properties, **all_reports}))
 
     def send(self, record: ProducerRecord) -> RecordMetadata:
         """Send a record and wait until it is stored. Ctrl-C ends the wait, not the sending.
+
+        Callbacks of properties (`error_cb`) are called meanwhile; what they raise passes through.
 
         Args:
             record: what to send.
@@ -194,7 +198,7 @@ class _Caller:
     """A thread that calls the callbacks of a producer; `flush()` and `close()` wait for it. It holds no face."""
 
     def __init__(self, calls: ProducerCalls[ThreadWaits]) -> None:
-        self._deliveries, self._waits = calls.engine.deliveries, calls.waits
+        self._calls, self._deliveries, self._waits = calls, calls.engine.deliveries, calls.waits
         self._stopping = False
         calls.serves, calls.serve_last = self.is_here, self._stop
         self._thread = threading.Thread(target=self._call, name="headrace-callbacks", daemon=True)
@@ -212,7 +216,8 @@ class _Caller:
             except Exception:
                 _log.exception("a callback of a KafkaAsyncProducer raised")
             self._waits.notify()  # the calls that wait for the callbacks
-            self._waits.wait(Wait(lambda: deliveries.pending or self._stopping))
+            self._calls.count_poll()
+            self._waits.wait(Wait(lambda: deliveries.pending or self._stopping, meanwhile=self._calls.engine.replies))
 
     def _stop(self) -> None:
         """Call the callbacks that are left, and end."""

@@ -17,6 +17,7 @@ from headrace.buffers import BufferPool
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.producer.interception import (
     Arguments,
+    AwaitedReport,
     Callback,
     Deliver,
     FutureReport,
@@ -87,6 +88,11 @@ class ProducerCalls(Generic[W]):
     def expiry(self) -> float:
         """When a wait that begins now ends (max.block.ms), in monotonic seconds."""
         return time.monotonic() + self.engine.config.seconds("max.block.ms")
+
+    def count_poll(self) -> None:
+        """This thread looks for reports: who does so behind each record takes replies by itself (decision 0053)."""
+        if self.engine.polling is not None:
+            self.engine.polling.polls += 1
 
     def _serve(self) -> None:
         if self.serves():
@@ -280,14 +286,18 @@ class ProducerCalls(Generic[W]):
         return report.future
 
     def send_and_wait(self, record: ProducerRecord) -> Steps[RecordMetadata]:
-        """`KafkaSyncProducer.send`: also wait until the record is stored."""
+        """`KafkaSyncProducer.send`: wait until the record is stored, and serve reports meanwhile: others' as well."""
+        engine, deliveries = self.engine, self.engine.deliveries
         accepted = self._accept(record)
-        report = FutureReport(self.intercepted.chain, accepted, None, self.engine.buffer_pool)
-        self.engine.deliveries.has_at_once = True
+        report = AwaitedReport(self.intercepted.chain, accepted)
         yield from self._put(accepted, report)
-        report.accepted()
-        yield Wait(report.future.done)
-        return report.future.result()
+        self.count_poll()
+        while (outcome := report.outcome) is None:
+            yield Wait(lambda: deliveries.pending or report.outcome, meanwhile=engine.replies)
+            deliveries.serve()
+        if isinstance(outcome, KafkaError):
+            raise KafkaException(outcome)
+        return outcome
 
     def send_into(self, future: asyncio.Future[RecordMetadata], record: ProducerRecord,
                   callback: Callback | None) -> Steps[asyncio.Future[RecordMetadata]]:

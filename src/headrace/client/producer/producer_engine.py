@@ -64,6 +64,7 @@ class ProducerEngine:
         statistics: the producer's figures.
         transactions: None without a `transactional.id`.
         flushes: those that have begun and not ended, under a key of their own each; batches do not linger meanwhile.
+        polling: counts the calls that look for reports; None where only the loop takes replies.
         forked: this is a child process; a thread that held a lock does not exist here to release it.
     """
 
@@ -97,7 +98,7 @@ class ProducerEngine:
         self._driver.listeners[BatchDone] = (self.deliveries.add, self.statistics.on_batch)
         self._sender = self._make_sender()
         self._direct_sends: DirectSends | None = None
-        self._polling: ServeFastPath | None = None
+        self.polling: ServeFastPath | None = None
         self._look_again: Callable[[], object] = bool
         self.wake = self._driver.stirrer(self._sender) if same_thread else self._driver.waker(self._sender)
         balance = balance_of(config, self.accumulators.all, self._batch_queues, self.client.metadata)
@@ -199,7 +200,7 @@ class ProducerEngine:
 
             self._direct_sends = DirectSends(
                 self._sender, self._driver, self.accumulators.all, self.deliveries, self.statistics,
-                self.config["client.id"], waking(self._loop), self._polling, self._look_again)
+                self.config["client.id"], waking(self._loop), self.polling, self._look_again)
         self._direct_sends.lend(effect)
 
     def receive_directly(self, polling: ServeFastPath, look_again: Callable[[], object]) -> None:
@@ -210,7 +211,7 @@ class ProducerEngine:
             look_again: has threads that wait see that they may.
         """
         if threads_may_receive():
-            self._polling, self._look_again = polling, look_again
+            self.polling, self._look_again = polling, look_again
 
     @property
     def replies(self) -> DirectReplies | None:
