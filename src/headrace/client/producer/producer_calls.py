@@ -35,7 +35,6 @@ from headrace.client.producer.interception import (
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait, deadline, seconds
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
-from headrace.slotted import replace
 from headrace.types.records import ConsumerGroupMetadata, ProducerRecord, RecordMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -335,7 +334,8 @@ class ProducerCalls(Generic[W]):
         accepted = self.intercepted.accept(record)
         if self.record_ids is None or accepted.record_id is not None:
             return accepted
-        return replace(accepted, record_id=next(self.record_ids))
+        return ProducerRecord(accepted.topic, accepted.value, accepted.key, accepted.partition, accepted.headers,
+                              accepted.timestamp_ms, next(self.record_ids))
 
     def _put(self, record: ProducerRecord, report: Deliver, *, knows_topic: bool = False) -> Steps[None]:
         """Append a record of `send()`, of a topic that is to be known first, if so wanted."""
