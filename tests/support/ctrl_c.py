@@ -13,9 +13,23 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-__all__ = ["CtrlC", "keys", "needs_timers"]
+__all__ = ["INTERRUPTED", "CtrlC", "interrupted", "keys", "needs_timers"]
 
 needs_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals")
+INTERRUPTED = (
+    # Python says so of a call that ends between its first two steps, and of one that forgets an object.
+    needs_timers, pytest.mark.filterwarnings("ignore:(?s).*was never awaited"),
+    pytest.mark.filterwarnings("ignore:(?s).*weakref callback:pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore:(?s).*coroutine:pytest.PytestUnraisableExceptionWarning"),
+)
+"""Marks of tests that are interrupted at any moment."""
+
+
+def interrupted(test: Callable[..., None]) -> Callable[..., None]:
+    """A test that is interrupted at any moment."""
+    for mark in INTERRUPTED:
+        test = mark(test)
+    return test
 
 
 class CtrlC:

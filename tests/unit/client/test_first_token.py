@@ -15,7 +15,7 @@ import headrace.admin
 import headrace.aio
 from headrace import KafkaError, KafkaException
 from headrace.client import core
-from tests.support.ctrl_c import CtrlC, keys, needs_timers
+from tests.support.ctrl_c import CtrlC, interrupted, keys
 from tests.support.same_as_confluent import QUIET, same
 from tests.support.sasl_broker import OAUTH, SaslBroker, client, known
 
@@ -122,7 +122,7 @@ def test_a_callback_that_takes_too_long_is_told_of_as_well(monkeypatch: pytest.M
     assert calls == ["x=1"]
 
 
-@needs_timers
+@interrupted
 @each_kind
 def test_ctrl_c_gets_through_while_the_callback_takes_its_time(kind: str, keys: CtrlC) -> None:
     interrupted_after_s = []

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.client.waits import SteadyFuture, submit
 from headrace.net.thread import loop_thread
-from tests.support.ctrl_c import CtrlC, keys, needs_timers
+from tests.support.ctrl_c import CtrlC, interrupted, keys
 
 __all__ = ["keys"]
 
@@ -72,9 +72,7 @@ def test_a_cancelled_future_cancels_what_the_loop_does_for_it() -> None:
     assert ended == ["cancelled"]
 
 
-@needs_timers
-@pytest.mark.filterwarnings("ignore:(?s).*was never awaited")
-@pytest.mark.filterwarnings("ignore:(?s).*coroutine:pytest.PytestUnraisableExceptionWarning")
+@interrupted
 def test_the_loop_outlives_calls_that_are_interrupted_at_any_moment(keys: CtrlC) -> None:
     def call() -> None:
         for _ in range(3):

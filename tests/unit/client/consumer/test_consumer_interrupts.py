@@ -15,14 +15,10 @@ import pytest
 
 from headrace import Consumer, Message, Producer, TopicPartition
 from headrace.testing import EmbeddedBroker
-from tests.support.ctrl_c import CtrlC, keys, needs_timers
+from tests.support.ctrl_c import INTERRUPTED, CtrlC, keys
 
 __all__ = ["keys"]
-pytestmark = [  # Python says so of a call that ends between its first two steps, and of one that forgets an object
-    needs_timers, pytest.mark.filterwarnings("ignore:(?s).*was never awaited"),
-    pytest.mark.filterwarnings("ignore:(?s).*weakref callback:pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore:(?s).*coroutine:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [*INTERRUPTED]
 TOPIC, PARTITIONS = "interrupted", 3
 AT_ONCE = 20
 

@@ -18,7 +18,7 @@ from headrace.aio import AIOConsumer
 from headrace.buffers import implementation
 from headrace.errors import WakeupError
 from headrace.testing import EmbeddedBroker
-from tests.support.ctrl_c import CtrlC, keys, needs_timers
+from tests.support.ctrl_c import CtrlC, interrupted, keys
 
 __all__ = ["keys"]
 pytestmark = pytest.mark.skipif(implementation == "plain", reason="plain steps can be interrupted half way")
@@ -297,10 +297,7 @@ def test_a_group_that_rebalances_takes_partitions_away_and_gives_them_back(broke
     reader.close()
 
 
-@needs_timers
-@pytest.mark.filterwarnings("ignore:(?s).*was never awaited")
-@pytest.mark.filterwarnings("ignore:(?s).*weakref callback:pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore:(?s).*coroutine:pytest.PytestUnraisableExceptionWarning")
+@interrupted
 def test_ctrl_c_at_any_moment_loses_nothing_and_brings_nothing_twice(broker: EmbeddedBroker, keys: CtrlC) -> None:
     reader = Reader(broker)
     reader.until_lent()

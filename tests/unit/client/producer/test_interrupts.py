@@ -9,10 +9,10 @@ import pytest
 
 from headrace import Consumer, KafkaError, Message, Producer, TopicPartition
 from headrace.testing import EmbeddedBroker
-from tests.support.ctrl_c import CtrlC, keys, needs_timers
+from tests.support.ctrl_c import INTERRUPTED, CtrlC, keys
 
 __all__ = ["keys"]
-pytestmark = needs_timers
+pytestmark = [*INTERRUPTED]
 TOPIC = "interrupted"
 
 

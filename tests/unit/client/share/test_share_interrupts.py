@@ -12,13 +12,10 @@ import pytest
 
 from headrace import Producer, ShareConsumer
 from headrace.testing import EmbeddedBroker
-from tests.support.ctrl_c import CtrlC, keys, needs_timers
+from tests.support.ctrl_c import INTERRUPTED, CtrlC, keys
 
 __all__ = ["keys"]
-pytestmark = [
-    needs_timers, pytest.mark.filterwarnings("ignore:(?s).*was never awaited"),
-    pytest.mark.filterwarnings("ignore:(?s).*coroutine:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = [*INTERRUPTED]
 TOPIC = "shared"
 
 
