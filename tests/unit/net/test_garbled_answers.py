@@ -34,6 +34,7 @@ from tests.support.scripted_broker import HANG_UP, SILENCE, ScriptedBroker, admi
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 PLAIN = {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN", "sasl.username": "u",
          "sasl.password": "hunter2"}
+PATIENCE_S = 20  # of a busy machine
 QUICK = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 20, "retry.backoff.ms": 10, "retry.backoff.max.ms": 20}
 
 
@@ -76,7 +77,7 @@ def client(broker: ScriptedBroker, errors: list[KafkaError] | None = None, **pro
 
 
 async def known(core: ClientCore) -> None:
-    await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+    await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, PATIENCE_S)
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
@@ -113,7 +114,7 @@ def test_in_every_phase_a_call_is_answered_once_the_broker_makes_sense_again(ask
         broker.on(asked, garbled(answers(broker)[asked], kind, times=3))
         core = client(broker, errors, **PLAIN)
         await known(core)
-        await core.request(1, HEARTBEAT, 5)
+        await core.request(1, HEARTBEAT, PATIENCE_S)
         told = {error.code() for error in errors}
         assert KafkaError._BAD_MSG in told
         assert told <= {KafkaError._BAD_MSG, KafkaError._ALL_BROKERS_DOWN}
