@@ -1231,12 +1231,13 @@ cdef class RecordAccumulator:
     cdef bint _timed  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
     cdef Block _scratch  # the headers of the record that is appended
     cdef list _direct  # by partition: the way of its batches that are alone, or None; None for all
-    cdef bint _lingers  # a batch that is opened is not sent at once
+    cdef double _linger_s  # 0: a batch that is opened is sent at once
+    cdef double _flushed_at, _flushed_before  # when `send_open` sent a batch
     cdef Py_ssize_t _opened  # the partition whose batch was opened last
 
     def __init__(self, topic, Py_ssize_t partition_count, BufferPool buffer_pool not None, *,
                  partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
-                 Py_ssize_t message_bytes=1_000_000, int64_t turn_ms=900_000, bint lingers=False, seed=None):
+                 Py_ssize_t message_bytes=1_000_000, int64_t turn_ms=900_000, double linger_s=0.0, seed=None):
         self.topic = topic
         self._buffer_pool = buffer_pool
         self._hash = HASHES[partitioner]
@@ -1246,7 +1247,8 @@ cdef class RecordAccumulator:
         self._message_bytes = message_bytes
         self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
         self._turn_ms = turn_ms
-        self._lingers = lingers
+        self._linger_s = linger_s
+        self._flushed_at = self._flushed_before = -INFINITY
         self.sticky = -1
         self._slots = [None] * partition_count
         self.partition_count = partition_count
@@ -1288,7 +1290,7 @@ cdef class RecordAccumulator:
                 self.check(size, partition)
                 raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
             woken = self.put(partition, timestamp_ms, headrace_now_ns(), &fields, size, callback, None)
-        if woken > 0 and self._direct is not None and not self._lingers and self.send_directly(self._opened):
+        if woken > 0 and self._direct is not None and self._linger_s == 0 and self.send_directly(self._opened):
             woken = 0
         return woken
 
@@ -1303,8 +1305,10 @@ cdef class RecordAccumulator:
         if self._full or (self._open and self._direct is None):
             return False
         for partition in list(self._open):
-            if self._slots[partition] is not None and not self.send_directly(partition):
-                return False
+            if self._slots[partition] is not None:
+                if not self.send_directly(partition):
+                    return False
+                self._flushed_before, self._flushed_at = self._flushed_at, headrace_clock()
         return True
 
     cdef bint send_directly(self, Py_ssize_t partition) except -1:
@@ -1489,8 +1493,9 @@ cdef class RecordAccumulator:
         for batch in self._open.values():
             if not held or (<ClosedBatch> batch).partition not in held:
                 return (<ClosedBatch> batch).opened_at + linger_s
-        self._timed = False
-        return None
+        cdef double now = headrace_clock()
+        self._timed = now - self._flushed_before < self._linger_s
+        return now + self._linger_s if self._timed else None
 
     @cython.critical_section
     def grow(self, Py_ssize_t partition_count):

@@ -47,7 +47,8 @@ class RecordAccumulator:
         batch_count: most records of a batch.
         message_bytes: largest record: key, value, headers.
         turn_ms: longest turn, in milliseconds; 0 chooses at random for each record.
-        lingers: a batch that is opened waits for more records, also where the thread that appends might send it.
+        linger_s: seconds that a batch which is opened waits for more records, also where the thread that appends might
+            send it.
         seed: of the random choices; None takes the system's randomness.
 
     Attributes:
@@ -65,7 +66,7 @@ class RecordAccumulator:
         batch_count: int = 10_000,
         message_bytes: int = 1_000_000,
         turn_ms: int = 900_000,
-        lingers: bool = False,
+        linger_s: float = 0.0,
         seed: int | None = None,
     ) -> None:
         self.topic = topic
@@ -77,7 +78,8 @@ class RecordAccumulator:
         self._message_bytes = message_bytes
         self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
         self._turn_ms = turn_ms
-        self._lingers = lingers
+        self._linger_s = linger_s
+        self._flushed_at = self._flushed_before = -math.inf  # monotonic seconds: when `send_open` sent a batch
         self._turn_began_ms = self._turn_bytes = self._turn_count = 0
         self._sums: list[int] | None = None
         self.sticky = -1
@@ -124,13 +126,19 @@ class RecordAccumulator:
             ValueError: the timestamp is negative.
         """
         woken = self.add_row(value, key, partition, timestamp_ms, headers, callback, None)
-        if woken and self._direct and not self._lingers and self._send_directly(self._opened):
+        if woken and self._direct and not self._linger_s and self._send_directly(self._opened):
             return 0
         return woken
 
     def send_open(self) -> bool:
         """Send the open batches from this thread, without waiting for more records; False if the loop has to."""
-        return not self._full and all(self._send_directly(partition) for partition in list(self._open))
+        if self._full:
+            return False
+        for partition in list(self._open):
+            if not self._send_directly(partition):
+                return False
+            self._flushed_before, self._flushed_at = self._flushed_at, time.monotonic()
+        return True
 
     def lend(self, partition: int, way: DirectPartition | None = None) -> None:
         """Let threads that append send a partition's batch by themselves when it is alone; None ends that.
@@ -289,14 +297,20 @@ class RecordAccumulator:
             linger_s: seconds that a batch stays open.
             held: partitions that do not count, as in `ready`.
 
-        The caller comes back by itself at that time, and is not woken for batches that are opened meanwhile.
+        The caller comes back by itself at that time, and is not woken for batches that are opened meanwhile. Where they
+        are sent by `send_open` one after the other, that is a time in which none can have lingered: who flushes behind
+        each record would wake the caller for nothing each time.
         """
         with self._lock:
             oldest = min((b.opened_at for b in self._open.values() if b.partition not in held), default=None)
             self._timed = bool(self._full) or oldest is not None
             if self._full:
                 return -math.inf
-            return None if oldest is None else oldest + linger_s
+            if oldest is not None:
+                return oldest + linger_s
+            now = time.monotonic()
+            self._timed = now - self._flushed_before < self._linger_s
+            return now + self._linger_s if self._timed else None
 
     def grow(self, partition_count: int) -> None:
         """Partitions were added to the topic."""

@@ -334,7 +334,7 @@ def test_no_more_connections_are_read_than_can_be_waited_for(twin: Any) -> None:
 
 @pytest.mark.parametrize("lingers", [False, True])
 def test_open_batches_are_sent_when_they_are_asked_for(twin: Any, lingers: bool) -> None:
-    reading = Replies(twin, lingers=lingers)
+    reading = Replies(twin, linger_s=60.0 if lingers else 0.0)
     accumulator, pairs = reading.bench.accumulator, [(b"one", 0), (b"two", 0), (b"other", 1)]
     accumulator.lend(1, reading.bench.way_of(1))
     assert accumulator.send_open()
@@ -352,8 +352,36 @@ def test_open_batches_are_sent_when_they_are_asked_for(twin: Any, lingers: bool)
     reading.close()
 
 
+def test_who_flushes_behind_each_record_does_not_wake_the_loop_for_batches_that_are_gone_when_it_comes(
+    twin: Any,
+) -> None:
+    reading = Replies(twin, linger_s=0.2)
+    accumulator = reading.bench.accumulator
+
+    def flushed() -> int:
+        woken: int = accumulator.append(b"v", None, 0, 1_000)
+        assert accumulator.send_open()
+        return woken
+
+    assert flushed() == 1
+    assert accumulator.next_deadline(0.2) is None  # the first one says nothing about the next
+    assert flushed() == 1
+    before = time.monotonic()
+    look_at = accumulator.next_deadline(0.0)  # also while somebody flushes
+    assert before + 0.2 <= look_at <= time.monotonic() + 0.2
+    assert flushed() == 0
+    assert accumulator.append(b"stays", None, 0, 1_000) == 0  # it has not lingered when the loop comes
+    assert accumulator.ready(look_at - 0.2) == []
+    assert look_at <= accumulator.next_deadline(0.2) <= time.monotonic() + 0.2
+    assert [batch.count for batch in accumulator.ready(1e12)] == [1]
+    time.sleep(0.25)
+    assert accumulator.next_deadline(0.2) is None
+    assert accumulator.append(b"later", None, 0, 1_000) == 1
+    reading.close()
+
+
 def test_open_batches_that_have_no_way_are_left_to_the_loop(twin: Any) -> None:
-    reading = Replies(twin, lingers=True)
+    reading = Replies(twin, linger_s=60.0)
     reading.bench.accumulator.append(b"one", None, 0, 1_000)
     reading.bench.accumulator.append(b"other", None, 1, 1_000)
     assert not reading.bench.accumulator.send_open()

@@ -309,7 +309,7 @@ class TopicAccumulators:
             batch_count=self._config["batch.num.messages"],
             message_bytes=self._config["message.max.bytes"],
             turn_ms=self._config["sticky.partitioning.linger.ms"],
-            lingers=self._config["linger.ms"] > 0,
+            linger_s=self._config.seconds("linger.ms"),
         )
         failed, watchers = [], []
         with self._lock:
