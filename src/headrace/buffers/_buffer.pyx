@@ -801,8 +801,12 @@ cdef class DirectLane:
         return taken
 
     def read_by(self, int file, DirectReplies replies not None):
+        cdef Py_ssize_t index
         self._read_file, self._filled = file, 0
         self.failed = self._told = False
+        for index in range(self.in_flight):
+            self.failed = self.failed or not replies.serves(
+                <ClosedBatch> self._batches[(self._first + index) % self._most])
         self.looked_at = self.answered_at = headrace_clock()
         self._replies = replies
         replies._lanes.append(self)

@@ -213,7 +213,7 @@ class DirectLane:
         return self._replies is not _nobody
 
     def read_by(self, file: int, replies: DirectReplies) -> None:
-        """Let other threads read the replies, from the first byte of one on.
+        """Let other threads read the replies, from the first byte of one on. It has failed if they may not.
 
         Args:
             file: descriptor of the connection's socket, which the loop does not read from now on.
@@ -221,7 +221,7 @@ class DirectLane:
         """
         self._read_file = file
         self._data.clear()
-        self.failed = self.told = False
+        self.failed, self.told = not all(replies.serves(batch) for _, batch, _, _ in self._batches), False
         self.looked_at = self.answered_at = time.monotonic()
         self._replies = replies
         replies.lanes.append(self)

@@ -332,6 +332,22 @@ def test_no_more_connections_are_read_than_can_be_waited_for(twin: Any) -> None:
     reading.close()
 
 
+@pytest.mark.parametrize("waited_for", [False, True])
+def test_replies_that_somebody_waits_for_who_does_not_serve_reports_stay_the_loops(
+    twin: Any, waited_for: bool
+) -> None:
+    reading = Replies(twin)
+    reading.lane.read_by_loop()
+    reading.add("before")
+    reading.add("in flight when they are lent", **({"callback": AtOnce()} if waited_for else {}))
+    reading.lane.read_by(reading.bench.ours.fileno(), reading.replies)
+    assert (reading.lane.failed, reading.replies.ready) == (waited_for, not waited_for)
+    reading.answer(replied(FROM, 70) + replied(FROM + 1, 71))
+    reading.receive(0.05)
+    assert reading.lane.in_flight == (2 if waited_for else 0)
+    reading.close()
+
+
 @pytest.mark.parametrize("lingers", [False, True])
 def test_open_batches_are_sent_when_they_are_asked_for(twin: Any, lingers: bool) -> None:
     reading = Replies(twin, linger_s=60.0 if lingers else 0.0)

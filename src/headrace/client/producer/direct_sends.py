@@ -109,7 +109,7 @@ class DirectSends:
 
     def lend_replies(self, connection: Connection) -> None:
         """Let the threads that poll take the replies, where reports are all that is waited for."""
-        if self._polling is None or self._deliveries.has_at_once or self._deliveries.only_errors:
+        if self._polling is None or self._deliveries.only_errors:
             return
         if self.replies is None:
             try:
@@ -118,7 +118,11 @@ class DirectSends:
                 return
             self.replies = self._polling.replies = self._deliveries.direct_replies(
                 self._wake, lambda: self.call_soon(self._on_failed))
-        if self.replies.has_room and connection.lend_replies() and self._looking is None:
+        if not self.replies.has_room or not connection.lend_replies():
+            return
+        if self._connections[connection].lane.failed:  # somebody waits for what is in flight who does not poll
+            self.call_soon(self._on_failed)
+        if self._looking is None:
             self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look_after)
 
     def _on_failed(self) -> None:

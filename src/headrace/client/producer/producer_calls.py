@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
@@ -79,6 +80,7 @@ class ProducerCalls(Generic[W]):
         self.serve_last: Callable[[], object] = self._serve
         self.intercepted = InterceptedSend(engine, chain)
         self.record_ids: Iterator[int] | None = None
+        self._sends_alone = threading.Lock()  # Ctrl-C may leave it locked: then nobody is alone any more
 
     def load(self) -> tuple[int, int]:
         """Records and bytes that wait for delivery."""
@@ -285,11 +287,27 @@ class ProducerCalls(Generic[W]):
         return report.future
 
     def send_and_wait(self, record: ProducerRecord) -> Steps[RecordMetadata]:
-        """`KafkaSyncProducer.send`: wait until the record is stored, and serve reports meanwhile: others' as well."""
-        engine, deliveries = self.engine, self.engine.deliveries
+        """`KafkaSyncProducer.send`: also wait until the record is stored.
+
+        A thread that sends alone serves reports meanwhile. Of several each would be woken for all of their records.
+        """
         accepted = self._accept(record)
-        report = AwaitedReport(self.intercepted.chain, accepted)
-        yield from self._put(accepted, report)
+        if not self._sends_alone.acquire(blocking=False):
+            report = FutureReport(self.intercepted.chain, accepted, None, self.engine.buffer_pool)
+            self.engine.deliveries.has_at_once = True
+            yield from self._put(accepted, report)
+            report.accepted()
+            yield Wait(report.future.done)
+            return report.future.result()
+        try:
+            return (yield from self._send_and_serve(accepted))
+        finally:
+            self._sends_alone.release()
+
+    def _send_and_serve(self, record: ProducerRecord) -> Steps[RecordMetadata]:
+        engine, deliveries = self.engine, self.engine.deliveries
+        report = AwaitedReport(self.intercepted.chain, record)
+        yield from self._put(record, report)
         self.count_poll()
         while (outcome := report.outcome) is None:
             yield Wait(lambda: deliveries.pending or report.outcome, meanwhile=engine.replies)
