@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headrace import Consumer, KafkaError, Message, Producer, TopicPartition
+from headrace import Consumer, KafkaError, KafkaSyncProducer, Message, Producer, ProducerRecord, TopicPartition
 from headrace.testing import EmbeddedBroker
 from tests.support.ctrl_c import INTERRUPTED, CtrlC, keys
 
@@ -72,3 +72,19 @@ def test_an_interrupt_loses_no_event_that_is_to_be_served(broker: EmbeddedBroker
         producer.poll(0)
         assert all(told)
         assert not producer._engine.deliveries.pending
+
+
+def test_a_sync_producer_goes_on_after_it_was_interrupted_at_any_moment(broker: EmbeddedBroker, keys: CtrlC) -> None:
+    offsets: list[int] = []
+    with KafkaSyncProducer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+
+        def send() -> None:
+            for _ in range(5):
+                metadata = producer.send(ProducerRecord(TOPIC, b"v", partition=0))
+                offsets.append(metadata.offset)
+
+        keys.again_and_again(0.004, send, 2, 20)
+        send()
+        assert producer.flush(10) == 0
+    assert offsets == sorted(set(offsets))
+    assert offsets[-1] == stored(broker) - 1
