@@ -310,7 +310,7 @@ class ProducerCalls(Generic[W]):
         yield from self._put(record, report)
         self.count_poll()
         while (outcome := report.outcome) is None:
-            yield Wait(lambda: deliveries.pending or report.outcome, meanwhile=engine.replies)
+            yield Wait(lambda: deliveries.pending or report.outcome is not None, meanwhile=engine.replies)
             deliveries.serve()
         if isinstance(outcome, KafkaError):
             raise KafkaException(outcome)
