@@ -120,10 +120,15 @@ def held(conversation: Conversation, servers: str, name: str, version: int) -> l
 def compare(kafka: KafkaCluster, ours: EmbeddedBroker, conversation: Conversation, versions: list[int]) -> None:
     found: list[str] = []
     for version in versions:
-        name = f"{conversation.__name__}-{kafka.version}-{version}-{next(NUMBERS)}"
-        here = held(conversation, ours.bootstrap_servers, name, version)
-        there = held(conversation, kafka.bootstrap_servers, name, version)
-        found += [f"v{version} {line}" for line in differences(here, there)]
+        unlike: list[str] = []
+        for _ in range(2):  # on a busy machine Kafka is late now and then; what differs once more does differ
+            name = f"{conversation.__name__}-{kafka.version}-{version}-{next(NUMBERS)}"
+            here = held(conversation, ours.bootstrap_servers, name, version)
+            there = held(conversation, kafka.bootstrap_servers, name, version)
+            unlike = [f"v{version} {line}" for line in differences(here, there)]
+            if not unlike:
+                break
+        found += unlike
     assert not found, "\n".join(found[:40])
 
 
