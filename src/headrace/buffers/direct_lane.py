@@ -386,6 +386,7 @@ class DirectReplies:
 
 _nobody: Any = object()
 
+
 def receive_now(file: int, size: int) -> bytes | None:
     """What a socket has, at most so many bytes: None for nothing yet, empty at the end or where it is gone."""
     with socket.socket(fileno=os.dup(file)) as shared:

@@ -103,8 +103,8 @@ class KafkaSyncProducer(_KafkaProducer):
         Config(PRODUCER, properties)  # which needs servers, as `Producer` does not
         linger = PROPERTIES["linger.ms"]
         given = {linger.name, *linger.aliases} & set(properties)
-        all_reports = {"delivery.report.only.error": False}
-        super().__init__(Producer({**({} if given else {linger.name: 0}), **properties, **all_reports}))
+        at_once = {} if given else {linger.name: 0}
+        super().__init__(Producer({**properties, **at_once, "delivery.report.only.error": False}))
 
     def send(self, record: ProducerRecord) -> RecordMetadata:
         """Send a record and wait until it is stored. Ctrl-C ends the wait, not the sending.

@@ -304,7 +304,7 @@ class Producer:
             RuntimeError: called in a callback of `send()`, on the thread that the reports come from.
         """
         self._check_serving("flush")
-        self._serving.polls += 1
+        self._calls.count_poll()
         return self._run(self._calls.flush(deadline(timeout)))
 
     def purge(self, in_queue: bool = True, in_flight: bool = True, blocking: bool = True) -> None:

@@ -279,10 +279,13 @@ class ProducerCalls(Generic[W]):
 
     def send(self, record: ProducerRecord, callback: Callback | None) -> Steps[Future[RecordMetadata]]:
         """`Producer.send`: the future is resolved on the loop."""
-        accepted = self._accept(record)
-        report = FutureReport(self.intercepted.chain, accepted, callback, self.engine.buffer_pool)
+        return (yield from self._send_for_future(self._accept(record), callback, knows_topic=True))
+
+    def _send_for_future(self, record: ProducerRecord, callback: Callback | None, *,
+                         knows_topic: bool = False) -> Steps[Future[RecordMetadata]]:
+        report = FutureReport(self.intercepted.chain, record, callback, self.engine.buffer_pool)
         self.engine.deliveries.has_at_once = True
-        yield from self._put(accepted, report, knows_topic=True)
+        yield from self._put(record, report, knows_topic=knows_topic)
         report.accepted()
         return report.future
 
@@ -293,12 +296,9 @@ class ProducerCalls(Generic[W]):
         """
         accepted = self._accept(record)
         if not self._sends_alone.acquire(blocking=False):
-            report = FutureReport(self.intercepted.chain, accepted, None, self.engine.buffer_pool)
-            self.engine.deliveries.has_at_once = True
-            yield from self._put(accepted, report)
-            report.accepted()
-            yield Wait(report.future.done)
-            return report.future.result()
+            future = yield from self._send_for_future(accepted, None)
+            yield Wait(future.done)
+            return future.result()
         try:
             return (yield from self._send_and_serve(accepted))
         finally:

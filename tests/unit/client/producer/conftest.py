@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headrace.client.producer.direct_sends import _LentConnection
 from headrace.machines.producer.sender import Sender
 
 
@@ -21,3 +22,18 @@ def polls(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
     monkeypatch.setattr(Sender, "poll", counted)
     return times
+
+
+@pytest.fixture
+def by_loop(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many replies to direct batches the loop took, in each step."""
+    counts: list[int] = []
+    take = _LentConnection.take
+
+    def counted(self: _LentConnection, data: memoryview, count: int) -> Any:
+        taken = take(self, data, count)
+        counts.append(len(taken))
+        return taken
+
+    monkeypatch.setattr(_LentConnection, "take", counted)
+    return counts

@@ -16,7 +16,6 @@ from headrace import KafkaError, Message, ProducerRecord
 from headrace.broker.faults import Action, Fault
 from headrace.buffers import implementation
 from headrace.client.producer import direct_sends
-from headrace.client.producer.direct_sends import _LentConnection
 from headrace.client.waits import threads_may_receive
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.producer.produce import ProduceRequest
@@ -31,21 +30,6 @@ pytestmark = pytest.mark.skipif(
 def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker(nodes=2, topics={TOPIC: 3}) as started:
         yield started
-
-
-@pytest.fixture
-def by_loop(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many replies to direct batches the loop took, in each step."""
-    counts: list[int] = []
-    take = _LentConnection.take
-
-    def counted(self: _LentConnection, data: memoryview, count: int) -> Any:
-        taken = take(self, data, count)
-        counts.append(len(taken))
-        return taken
-
-    monkeypatch.setattr(_LentConnection, "take", counted)
-    return counts
 
 
 @pytest.fixture

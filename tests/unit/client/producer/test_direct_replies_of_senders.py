@@ -25,10 +25,9 @@ from headrace.client.waits import threads_may_receive
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.producer.produce import ProduceRequest
 
-from .test_direct_replies import by_loop, in_threads
+from .test_direct_replies import in_threads
 from .test_direct_sends import TOPIC, cut_all, until
 
-__all__ = ["by_loop"]
 pytestmark = pytest.mark.skipif(
     implementation == "plain" or not threads_may_receive(), reason="replies are all the loop's here")
 _WARM = 8
