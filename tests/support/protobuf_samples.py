@@ -48,7 +48,11 @@ SOURCES = {
 def compiled() -> dict[str, ModuleType]:
     """The modules: "base", "place", "user", "plain"."""
     pytest.importorskip("grpc_tools")
-    folder = Path(tempfile.mkdtemp(prefix="headrace-protobuf-"))
+    with tempfile.TemporaryDirectory(prefix="headrace-protobuf-") as name:
+        return _import_from(Path(name))
+
+
+def _import_from(folder: Path) -> dict[str, ModuleType]:
     for name, source in SOURCES.items():
         (folder / name).write_text(source)
     common = str(resources.files("grpc_tools") / "_proto")

@@ -108,7 +108,9 @@ class Node:
         if self.pid is not None:
             return
         options = (*(_QUICK if self.quick else ()), f"-Xmx{self.heap_mb}m", f"-Xms{self.heap_mb // 2}m",
-                   "-Djava.awt.headless=true", f"-D{ALLOWED_URLS}={(self.directory.parent / 'jwks.json').as_uri()}")
+                   # What compression unpacks for itself goes when the node goes, killed or not.
+                   "-Djava.awt.headless=true", f"-Djava.io.tmpdir={self.directory}",
+                   f"-D{ALLOWED_URLS}={(self.directory.parent / 'jwks.json').as_uri()}")
         command = self._java("kafka.Kafka", str(self._properties_file), options=options)
         with self.log.open("ab") as log:
             # In a session of its own: Ctrl-C goes to the clients, which then find the broker still there.
