@@ -31,9 +31,7 @@ class BackgroundCommits(PlannedMembership):
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
-        self._committing = ""  # the member whose request is carried out
         self._refused = ""  # the one whose requests are not
-        self._committed_by: dict[int, str] = {}
 
     async def _hurt(self) -> None:
         self.network.cluster.faults.add(Fault(
@@ -42,15 +40,7 @@ class BackgroundCommits(PlannedMembership):
         await super()._hurt()
 
     def _is_refused(self, request: OffsetCommitRequest) -> bool:
-        self._committing = request.member_id
         return request.member_id == self._refused
-
-    def may_set_back(self, partition: int) -> bool:
-        """What a member has committed itself: it reads on from where the group stands when a partition comes back to
-        it, and its commits from before may be on their way still.
-        """
-        before, self._committed_by[partition] = self._committed_by.get(partition), self._committing
-        return before == self._committing
 
     def troubles(self) -> Sequence[Callable[[Worker | None], Awaitable[None]]]:
         """What may happen."""

@@ -274,13 +274,8 @@ class Membership:
 
     def _check_commit(self, partition: int, offset: int) -> None:
         before, done = self._committed()[partition], set(self.written[partition])
-        is_free = self.may_set_back(partition)
-        self.hold(is_free or offset >= before, f"{partition} was set back from {before} to {offset}")
+        self.hold(offset >= before, f"{partition} was set back from {before} to {offset}")
         self.hold(done.issuperset(range(offset)), f"{partition} is committed to {offset}, ahead of the work")
-
-    def may_set_back(self, partition: int) -> bool:
-        """Whether the commit that comes now may have an earlier offset than the one before."""
-        return False
 
     def _check(self) -> None:
         for partition, offsets in self.written.items():

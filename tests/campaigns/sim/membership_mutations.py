@@ -141,6 +141,12 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GroupOffsets, "_tenures", lambda self, partitions: [])
 
 
+@broken("Commits: a partition that came back starts behind what its member is committing still",
+        background_commits.run_schedule, 8000, "set back")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(GroupOffsets, "_commits_first", lambda self, lookup: False)
+
+
 @broken("Ownership: a newer epoch of a member is the application's at once", planned_membership.run_schedule, 300)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ownership, "advance", lambda self, moved: None)

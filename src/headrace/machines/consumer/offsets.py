@@ -345,11 +345,10 @@ class GroupOffsets:
                 by_id = all(topic.topic_id != _NO_ID for topic in request.topics)
                 yield Send(coordinator, request, self._timeout_s, max_version=None if by_id else _LAST_COMMIT_BY_NAME,
                            context=commit)
-        ready = [q for q in self._lookups if not q.flying and q.not_before <= now]
-        for lookup in self._lookups:
-            lookup.flying = lookup.flying or lookup.not_before <= now
-            self._wake_at(_next_step(lookup, now))
+        ready = [q for q in self._lookups if not q.flying and q.not_before <= now and not self._commits_first(q)]
         yield from self._fetches(coordinator, ready)
+        for lookup in self._lookups:
+            self._wake_at(_next_step(lookup, now))
 
     def deadline(self) -> float | None:
         """When something is sent again or expires."""
@@ -415,6 +414,11 @@ class GroupOffsets:
                 state.busy = True
                 self._lookups[_Lookup(
                     state.topic, state.partition, 0, _NEVER, self._start_of(state), is_start=True)] = None
+
+    def _commits_first(self, lookup: _Lookup) -> bool:
+        """Whether a start waits for a commit: a partition that came back starts behind what was done with it before."""
+        return lookup.is_start and any(
+            lookup.key == (tp.topic, tp.partition) for commit in self._commits for tp in commit.partitions)
 
     def _start_of(self, state: PartitionState) -> Found:
         epoch = state.epoch

@@ -313,6 +313,21 @@ def test_a_committed_offset_is_the_start() -> None:
     assert (state.phase, state.position, state.committed) == (PositionPhase.FETCH, 12, 12)
 
 
+def test_a_partition_that_came_back_starts_behind_what_is_being_committed_of_it() -> None:
+    bench = Bench()
+    bench.commit(offset=9)
+    bench.subscription.assign([TopicPartition("t", 0), TopicPartition("t", 1)])
+    commit, start = poll(bench.group, 0.0)
+    assert isinstance(start.request, OffsetFetchRequest)
+    assert [tuple(topic.partition_indexes) for topic in start.request.topics or ()] == [(1,)], "0 waits"
+    bench.group.on_reply(commit, committed(code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS), 0.0)
+    [commit] = poll(bench.group, 1.0)
+    bench.group.on_reply(commit, committed(), 1.0)
+    [start] = poll(bench.group, 1.0)
+    bench.group.on_reply(start, fetched(0, 9), 1.0)
+    assert bench.subscription.require("t", 0).position == 9
+
+
 def test_without_a_committed_offset_the_policy_decides() -> None:
     bench = Bench(reset="earliest")
     bench.subscription.assign([TopicPartition("t", 0)])
