@@ -267,11 +267,12 @@ def test_a_close_in_another_thread_ends_the_wait(broker: EmbeddedBroker) -> None
     waiter.start()
     time.sleep(0.05)
     began = time.monotonic()
-    reader.close()
+    reader.consumer.close()
     waiter.join(5)
     assert not waiter.is_alive()
     assert time.monotonic() - began < 2
     assert len(ended) == 1
+    reader.close()
 
 
 def test_a_group_that_rebalances_takes_partitions_away_and_gives_them_back(broker: EmbeddedBroker) -> None:
