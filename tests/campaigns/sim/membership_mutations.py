@@ -144,7 +144,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 @broken("Commits: a partition that came back starts behind what its member is committing still",
         background_commits.run_schedule, 8000, "set back")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(GroupOffsets, "_commits_first", lambda self, lookup: False)
+    patch.setattr(GroupOffsets, "_being_committed", lambda self: set())
 
 
 @broken("Ownership: a newer epoch of a member is the application's at once", planned_membership.run_schedule, 300)

@@ -345,8 +345,9 @@ class GroupOffsets:
                 by_id = all(topic.topic_id != _NO_ID for topic in request.topics)
                 yield Send(coordinator, request, self._timeout_s, max_version=None if by_id else _LAST_COMMIT_BY_NAME,
                            context=commit)
-        ready = [q for q in self._lookups if not q.flying and q.not_before <= now and not self._commits_first(q)]
-        yield from self._fetches(coordinator, ready)
+        held = self._being_committed() if self._lookups else ()
+        yield from self._fetches(coordinator, [
+            q for q in self._lookups if not q.flying and q.not_before <= now and not (q.is_start and q.key in held)])
         for lookup in self._lookups:
             self._wake_at(_next_step(lookup, now))
 
@@ -415,10 +416,9 @@ class GroupOffsets:
                 self._lookups[_Lookup(
                     state.topic, state.partition, 0, _NEVER, self._start_of(state), is_start=True)] = None
 
-    def _commits_first(self, lookup: _Lookup) -> bool:
-        """Whether a start waits for a commit: a partition that came back starts behind what was done with it before."""
-        return lookup.is_start and any(
-            lookup.key == (tp.topic, tp.partition) for commit in self._commits for tp in commit.partitions)
+    def _being_committed(self) -> set[Key]:
+        """Their starts wait: a partition that came back starts behind what was done with it before."""
+        return {(tp.topic, tp.partition) for commit in self._commits for tp in commit.partitions}
 
     def _start_of(self, state: PartitionState) -> Found:
         epoch = state.epoch
