@@ -83,6 +83,10 @@ class KafkaError(ErrorCodes, KafkaException):
         maybe_applied: bool = False,
     ) -> None:
         code = operator.index(error)
+        if not -(1 << 31) <= code < 1 << 31:
+            raise OverflowError(f"error {code} is no code: it must fit in 32 bits")
+        if not (reason is None or isinstance(reason, builtins.str)):
+            raise TypeError(f"reason must be str or None, not {type(reason).__name__}")
         entry = CODES.get(code) or ErrorCode(code, f"ERR_{code}?", f"ERR_{code}?", False,
                                              f"Err-{code}?: this code is not known here.")
         self._entry = entry

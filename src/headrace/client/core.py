@@ -11,7 +11,7 @@ import logging
 import os
 import weakref
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any, Final
+from typing import Any, Final, NoReturn, SupportsIndex
 
 from headrace.client.cluster_metadata import ClusterMetadata, cluster_metadata
 from headrace.config import Config
@@ -25,7 +25,7 @@ from headrace.net.timers import Clock, jitter, monotonic
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.schema import Request, Response
 
-__all__ = ["HANDLE_CLOSED", "ClientCore", "metadata_from"]
+__all__ = ["HANDLE_CLOSED", "ClientCore", "LiveClient", "metadata_from"]
 
 HANDLE_CLOSED: Final = "Handle has been closed: make a new client"
 """What is said of a call that confluent_kafka has once for all clients: programs match its words."""
@@ -47,6 +47,14 @@ def metadata_from(config: Config, retries: RetryPolicy, *, allow_auto_create: bo
         rebootstrap=config["metadata.recovery.strategy"] == "rebootstrap",
         rebootstrap_after_s=config.seconds("metadata.recovery.rebootstrap.trigger.ms"),
     )
+
+
+class LiveClient:
+    """A client that programs hold. What belongs to it lives on a loop: copies would close each other's connections."""
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError(f"cannot pickle {type(self).__name__!r} object: make a client where it is used, from the same "
+                        "properties")
 
 
 class ClientCore:
@@ -183,10 +191,11 @@ class ClientCore:
         return reply
 
     async def _ask(
-        self, destination: int, request: Request, timeout_s: float, max_version: int | None, repeatable: bool
+        self, destination: int, request: Request, timeout_s: float, max_version: int | None, repeatable: bool,
+        closed_text: str | None = None,
     ) -> tuple[int, Response]:
         """As `request`, with the broker's id in front of the reply; it is negative for a bootstrap server."""
-        self.check_open()
+        self.check_open(closed_text)
         started, failures = self._clock(), 0
         end = started + timeout_s
         while True:
@@ -195,6 +204,7 @@ class ClientCore:
                 return node_id, await self.driver.request(node_id, request, max(end - self._clock(), 0.0),
                                                           max_version=max_version)
             except KafkaException as failed:
+                self.check_open(closed_text)  # whoever waits while it is closed hears what a later call hears
                 error = failed.error
             failures += 1
             wait_s = self.retry_wait_s(failures)
@@ -204,7 +214,7 @@ class ClientCore:
                 raise KafkaException(KafkaError(error.code(), f"{spent}: {error.str()}", error.fatal(),
                                                 error.retriable(), maybe_applied=error.maybe_applied))
             await asyncio.sleep(wait_s)
-            self.check_open()
+            self.check_open(closed_text)
 
     async def list_topics(self, topic: str | None, timeout_s: float) -> ClusterMetadata:
         """Ask for one topic, which may make the brokers create it if the client lets them, or with None for all.
@@ -223,7 +233,7 @@ class ClientCore:
         may_create = topics is not None and self._allow_auto_create
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=may_create)
         nodes = dict(self.metadata.cluster.nodes)
-        node_id, reply = await self._ask(ANY_NODE, request, timeout_s, None, True)
+        node_id, reply = await self._ask(ANY_NODE, request, timeout_s, None, True, HANDLE_CLOSED)
         assert isinstance(reply, MetadataResponse)
         return cluster_metadata(reply, nodes.get(node_id) or self.metadata.cluster.nodes.get(node_id))
 

@@ -38,7 +38,7 @@ from itertools import chain
 from headrace.errors import CorruptRecordError
 from headrace.records.compression import MAX_COLUMN_BYTES, MAX_DECOMPRESSED_BYTES, compress, decompress
 from headrace.records.header import BatchInfo
-from headrace.records.message import consumer_let_go, encode_text, rebuild, rebuild_as
+from headrace.records.message import encode_text, rebuild, rebuild_as
 
 cdef extern from "Python.h":
     ctypedef enum PySendResult:
@@ -1294,12 +1294,11 @@ cdef class PollFastPath:
 
     cdef Cursor _cursor  # None while it is closed
     cdef ReadPosition _state
-    cdef object _group, _face, _otherwise
+    cdef object _group, _otherwise
     cdef bint _auto_store
     cdef double _polled_at
 
-    def __init__(self, face, otherwise):
-        self._face = face
+    def __init__(self, otherwise):
         self._otherwise = otherwise
 
     @cython.critical_section
@@ -1336,28 +1335,37 @@ cdef class PollFastPath:
                 self._group.application_at = now
         return message
 
-    def poll(self, timeout=-1):
+    def poll(self, consumer, timeout=-1):
         """The next message, or None; see `headrace.Consumer.poll`."""
         message = self.next()
-        return self.general(timeout) if message is None else message
-
-    cdef general(self, timeout):
-        consumer = self._face()
-        if consumer is None:
-            raise consumer_let_go()
-        return self._otherwise(consumer, timeout)
+        return self._otherwise(consumer, timeout) if message is None else message
 
     def take(self):
         """The next message, if it is there and nothing else is to be done; else None."""
         return self.next()
 
+    def each(self, consumer):
+        """One message after the other; see the plain twin."""
+        messages = EachMessage.__new__(EachMessage)
+        (<EachMessage> messages)._fast_path = self
+        (<EachMessage> messages)._consumer = consumer
+        return messages
+
+
+@cython.final
+cdef class EachMessage:
+    """One message after the other; see the plain twin."""
+
+    cdef PollFastPath _fast_path
+    cdef object _consumer
+
     def __iter__(self):
         return self
 
     def __next__(self):
-        message = self.next()
+        message = self._fast_path.next()
         while message is None:
-            message = self.general(-1)
+            message = self._fast_path._otherwise(self._consumer, -1)
         return message
 
     def __aiter__(self):
@@ -1365,9 +1373,9 @@ cdef class PollFastPath:
 
     def __anext__(self):
         cdef Ready ready
-        message = self.next()
+        message = self._fast_path.next()
         if message is None:
-            return self.general(-1)
+            return self._fast_path._otherwise(self._consumer, -1)
         ready = Ready.__new__(Ready)
         ready._message = message
         return ready

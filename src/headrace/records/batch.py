@@ -35,7 +35,7 @@ from headrace.records.compression import MAX_DECOMPRESSED_BYTES, decompress
 from headrace.records.control import aborts
 from headrace.records.header import HEADER_BYTES, BatchInfo, check_sum, read_info
 from headrace.records.legacy import message_set as legacy
-from headrace.records.message import Message, consumer_let_go
+from headrace.records.message import Message
 from headrace.records.record import Record, read_all, wrapped
 
 __all__ = ["Cursor", "FrameMemory", "PollFastPath", "ReadPosition"]
@@ -238,15 +238,14 @@ class PollFastPath:
     call to the general way.
 
     Args:
-        face: the consumer, which is not kept alive.
         otherwise: called as otherwise(consumer, timeout), in the general way; returns a message or None. For
             `async for` it returns an awaitable of a message.
     """
 
-    __slots__ = ("_face", "_otherwise")
+    __slots__ = ("_otherwise",)
 
-    def __init__(self, face: Callable[[], Any], otherwise: Callable[[Any, Any], Any]) -> None:
-        self._face, self._otherwise = face, otherwise
+    def __init__(self, otherwise: Callable[[Any, Any], Any]) -> None:
+        self._otherwise = otherwise
 
     def open(self, cursor: Cursor, state: ReadPosition, auto_store: bool, group: Any = None) -> None:
         """Let `poll` go on with a cursor.
@@ -261,11 +260,8 @@ class PollFastPath:
     def close(self) -> None:
         """Have the next `poll` go the general way."""
 
-    def poll(self, timeout: Any = -1) -> Message | None:
+    def poll(self, consumer: Any, timeout: Any = -1) -> Message | None:
         """The next message, or None; see `headrace.Consumer.poll`."""
-        consumer = self._face()
-        if consumer is None:
-            raise consumer_let_go()
         message: Message | None = self._otherwise(consumer, timeout)
         return message
 
@@ -273,17 +269,35 @@ class PollFastPath:
         """The next message, if it is there and nothing else is to be done; else None."""
         return None
 
-    def __iter__(self) -> PollFastPath:
+    def each(self, consumer: Any) -> EachMessage:
+        """One message after the other, for `for` and `async for`; the consumer lives as long as that is held."""
+        return EachMessage(self, consumer)
+
+
+class EachMessage:
+    """One message after the other of a consumer, which it keeps alive.
+
+    Args:
+        fast_path: the consumer's.
+        consumer: read on in the general way.
+    """
+
+    __slots__ = ("_consumer", "_fast_path")
+
+    def __init__(self, fast_path: PollFastPath, consumer: Any) -> None:
+        self._fast_path, self._consumer = fast_path, consumer
+
+    def __iter__(self) -> EachMessage:
         return self
 
     def __next__(self) -> Message:
-        while (message := self.poll()) is None:
+        while (message := self._fast_path.poll(self._consumer)) is None:
             pass
         return message
 
-    def __aiter__(self) -> PollFastPath:
+    def __aiter__(self) -> EachMessage:
         return self
 
     def __anext__(self) -> Awaitable[Message]:
-        awaitable: Any = self.poll()
+        awaitable: Any = self._fast_path.poll(self._consumer)
         return cast(Awaitable[Message], awaitable)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from headrace.errors import ClientClosedError, KafkaError
+from headrace.errors import KafkaError
 
-__all__ = ["Message", "acquired", "encode_headers", "encode_text", "consumer_let_go", "rebuild", "rebuild_as"]
+__all__ = ["Message", "acquired", "encode_headers", "encode_text", "rebuild", "rebuild_as"]
 
 HeaderList = list[tuple[str, bytes | None]]
 
@@ -241,8 +241,3 @@ def encode_headers(headers: Any) -> list[tuple[bytes, bytes | None]]:
             raise TypeError(f"a header's name must be str, not {type(name).__name__}")
         encoded.append((name.encode(), encode_text(value, f"header {name!r}")))
     return encoded
-
-
-def consumer_let_go() -> ClientClosedError:
-    """The error of `poll()` when its consumer is no more."""
-    return ClientClosedError("the consumer was let go: keep it as long as its poll() is called")

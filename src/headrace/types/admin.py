@@ -131,8 +131,11 @@ def _brokers(assignment: list[list[int]] | None) -> list[list[int]] | None:
 class ConfigSource(IntEnum):
     """Where the value of a configuration entry comes from.
 
-    Equal to its number, for that is what confluent_kafka gives with what it describes.
+    Equal to its number, for that is what confluent_kafka gives with what it describes; written by its name.
     """
+
+    __str__ = Enum.__str__
+    __format__ = Enum.__format__
 
     UNKNOWN_CONFIG = 0
     DYNAMIC_TOPIC_CONFIG = 1

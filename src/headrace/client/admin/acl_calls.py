@@ -12,10 +12,18 @@ from headrace.client.admin.admin_area import AdminArea, ByKey, Single
 from headrace.client.admin.admin_engine import ANY_NODE, CONTROLLER
 from headrace.errors import KafkaError
 from headrace.machines.admin import acl_requests as requests
-from headrace.types.acls import AclBinding, AclBindingFilter, AclOperation, AclPermissionType, ResourceType
+from headrace.types.acls import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
 
 __all__ = ["AclCalls"]
 
+_UNKNOWN = (ResourceType.UNKNOWN, ResourcePatternType.UNKNOWN, AclOperation.UNKNOWN, AclPermissionType.UNKNOWN)
 _B = TypeVar("_B", bound=AclBinding)
 
 
@@ -67,6 +75,6 @@ def _different(kind: type[_B], given: list[_B], name: str) -> list[_B]:
 def _check_rule(binding: AclBinding) -> None:
     if isinstance(binding, AclBindingFilter) and None in (binding.name, binding.principal, binding.host):
         raise ArgumentError(f"{binding!r} is a filter, no rule: something in it is None")
-    for given in (binding.restype, binding.operation, binding.permission_type):
-        if given in (ResourceType.UNKNOWN, AclOperation.UNKNOWN, AclPermissionType.UNKNOWN):
+    for given in (binding.restype, binding.resource_pattern_type, binding.operation, binding.permission_type):
+        if given in _UNKNOWN:
             raise ValueError(f"{binding!r}: {given} is no value for a rule")

@@ -18,7 +18,7 @@ from headrace.arguments import given_properties
 from headrace.client.admin.admin_area import ByKey
 from headrace.client.admin.admin_calls import AdminCalls, signed
 from headrace.client.cluster_metadata import ClusterMetadata
-from headrace.client.core import HANDLE_CLOSED, ClientCore
+from headrace.client.core import HANDLE_CLOSED, ClientCore, LiveClient
 from headrace.client.result_future import ResultFuture, end_together
 from headrace.client.waits import ThreadWaits, Wait, deadline, submit
 from headrace.config import ADMIN, Config
@@ -86,7 +86,7 @@ def _deprecated(method: Callable[_P, _V], text: str) -> Callable[_P, _V]:
     return warning
 
 
-class AdminClient:
+class AdminClient(LiveClient):
     """Creates, describes, changes and deletes what a cluster has: topics, configurations, rules, groups, users.
 
     Methods that concern several things return a dict of `concurrent.futures.Future` at once, one for each thing; most

@@ -17,7 +17,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from headrace.arguments import given_properties
 from headrace.client.admin.admin_area import ByKey
 from headrace.client.admin.admin_calls import AdminCalls, signed
-from headrace.client.core import ClientCore
+from headrace.client.core import ClientCore, LiveClient
 from headrace.client.coroutine_callbacks import with_started
 from headrace.config import ADMIN, Config
 
@@ -60,7 +60,7 @@ def _either(
     return signed(method, call, "asyncio.Future[{}]", "asyncio.Future[{}]")
 
 
-class AIOAdminClient:
+class AIOAdminClient(LiveClient):
     """Creates, describes, changes and deletes what a cluster has: `AdminClient` for asyncio.
 
     Methods that concern several things return a dict of `asyncio.Future` at once, one for each thing; the others return

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import weakref
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -18,6 +17,7 @@ from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
+from headrace.client.core import LiveClient
 from headrace.client.waits import LoopWaits, Steps
 from headrace.records import Message, PollFastPath
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
@@ -34,7 +34,7 @@ _TURNS_S = 0.01
 """How long `async for` may hand out records that are there before other tasks of the loop have a turn."""
 
 
-class AIOConsumer:
+class AIOConsumer(LiveClient):
     """A consumer on the running event loop, under confluent_kafka's names: `Consumer`, awaited.
 
     Close it, or use it in an `async with` statement. One that is just let go leaves its group and commits nothing.
@@ -60,7 +60,7 @@ class AIOConsumer:
         self._waits = LoopWaits()
         self._running = 0  # calls in which callbacks may run
         self._turn_at = 0.0
-        self._fast_path = PollFastPath(weakref.ref(self), AIOConsumer._next)
+        self._fast_path = PollFastPath(AIOConsumer._next)
         self._loop = asyncio.get_running_loop()
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(consumer_conf, self, self._given, self._waits.notify, awaits=True)
@@ -124,7 +124,7 @@ class AIOConsumer:
                 yield batch
 
     def __aiter__(self) -> AsyncIterator[Message]:
-        return self._fast_path if type(self).poll is AIOConsumer.poll else self._each()
+        return self._fast_path.each(self) if type(self).poll is AIOConsumer.poll else self._each()
 
     async def _each(self) -> AsyncIterator[Message]:
         while True:

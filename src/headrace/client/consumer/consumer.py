@@ -7,7 +7,6 @@ waits. Read next: `client.consumer.consumer_engine`.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -17,7 +16,7 @@ from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
-from headrace.client.core import HANDLE_CLOSED
+from headrace.client.core import HANDLE_CLOSED, LiveClient
 from headrace.client.waits import Steps, ThreadWaits
 from headrace.errors import ClientClosedError
 from headrace.interpreter import SteadyLock
@@ -35,7 +34,7 @@ __all__ = ["Consumer"]
 T = TypeVar("T")
 
 
-class Consumer:
+class Consumer(LiveClient):
     """A consumer for threads. Any thread may call it; calls that read take turns.
 
     Close it, or use it in a `with` statement. One that is just let go leaves its group and commits nothing, as after a
@@ -62,9 +61,7 @@ class Consumer:
         self._waits = ThreadWaits(loop_thread())
         self._reading = SteadyLock()
         self._running = 0  # calls in which callbacks may run, one in the other
-        self._fast_path = PollFastPath(weakref.ref(self), Consumer._poll)  # not kept alive by a method of its own
-        if type(self).poll is Consumer.poll:
-            self.__dict__["poll"] = self._fast_path.poll  # saves a Python frame for each record
+        self._fast_path = PollFastPath(Consumer._poll)
         self._given = ApplicationCallbacks(self)
         self._engine = self._waits.call(self._make(given))
 
@@ -97,7 +94,7 @@ class Consumer:
             ClientClosedError: the consumer is closed (a `RuntimeError`).
             WakeupError: `wakeup()` was called.
         """
-        return self._fast_path.poll(timeout)
+        return self._fast_path.poll(self, timeout)
 
     def _poll(self, timeout: float | None) -> Message | None:
         """`poll` in the general way; opens the fast path where only records are to be handed out next."""
@@ -206,7 +203,7 @@ class Consumer:
 
     def __iter__(self) -> Iterator[Message]:
         if type(self).poll is Consumer.poll:
-            return iter(self._fast_path)
+            return self._fast_path.each(self)
         return iter(self._each, None)
 
     def _each(self) -> Message:

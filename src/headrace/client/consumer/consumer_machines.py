@@ -47,7 +47,10 @@ if TYPE_CHECKING:  # few leaders change, fewer lack records, and many consumers 
     from headrace.client.consumer.direct_fetches import DirectFetches
     from headrace.machines.consumer.truncation import LogTruncated
 
-__all__ = ["Callback", "ConsumerMachines"]
+__all__ = ["CONSUMER_CLOSED", "Callback", "ConsumerMachines"]
+
+CONSUMER_CLOSED: Final = "Consumer closed"
+"""What calls say after `close()`."""
 
 _PROPAGATION_S: Final = 5.0
 """A broker that has not heard of a topic for so long after all others is hardly alive."""
@@ -102,7 +105,8 @@ class ConsumerMachines:
         self._on_group_event, self._on_change = on_group_event, on_change
         self.client = client = ClientCore(
             config, on_event=self._on_event, on_effect=self._on_effect,
-            allow_auto_create=config["allow.auto.create.topics"], connector=connector, clock=clock, jitter=jitter)
+            allow_auto_create=config["allow.auto.create.topics"], connector=connector, clock=clock, jitter=jitter,
+            closed_text=CONSUMER_CLOSED)
         timeout_s, isolation = config.seconds("socket.timeout.ms"), config["isolation.level"]
         retries = RetryPolicy.of(config)
         group_id: str = config["group.id"]
@@ -137,7 +141,7 @@ class ConsumerMachines:
         self._topic_reports_at: dict[str, float] = {}
         self._refused = False
 
-    def check_open(self, closed_text: str = "Consumer closed") -> None:
+    def check_open(self, closed_text: str = CONSUMER_CLOSED) -> None:
         """Raise `ClientClosedError`, with this text, when the consumer is closed."""
         if self.closed:
             raise ClientClosedError(closed_text)

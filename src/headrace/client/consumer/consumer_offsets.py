@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 from headrace.arguments import instance_of, list_of
-from headrace.client.consumer.consumer_machines import ConsumerMachines
+from headrace.client.consumer.consumer_machines import CONSUMER_CLOSED, ConsumerMachines
 from headrace.client.waits import seconds
-from headrace.errors import CommitError, KafkaError, KafkaException
+from headrace.errors import ClientClosedError, CommitError, KafkaError, KafkaException
 from headrace.machines.consumer.subscription import EARLIEST, LATEST
 from headrace.records import Message
 from headrace.types.records import OFFSET_END, OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
@@ -114,6 +114,8 @@ class ConsumerOffsets:
         self._machines.wake()
         done, error = await outcome
         partitions = _all_given(given, done)
+        if error == KafkaError._DESTROY:
+            raise _failure(error)
         if error is not None:
             raise CommitError(error, partitions)
         return partitions
@@ -178,7 +180,7 @@ class ConsumerOffsets:
         low, high = await self._look_up(ends, timeout)
         for found in (low, high):
             if found.error is not None:
-                raise KafkaException(found.error)
+                raise _failure(found.error)
         return low.offset, high.offset
 
     async def at_times(self, partitions: Partitions, timeout: float | None) -> Partitions:
@@ -238,8 +240,13 @@ def _some_found(answers: Partitions) -> Partitions:
     """Answers, unless each of them is an error: then the first is raised."""
     first = answers[0].error if answers else None
     if first is not None and all(tp.error is not None for tp in answers):
-        raise KafkaException(first)
+        raise _failure(first)
     return answers
+
+
+def _failure(error: KafkaError) -> KafkaException:
+    """Who waits while the consumer is closed hears what a later call hears."""
+    return ClientClosedError(CONSUMER_CLOSED) if error == KafkaError._DESTROY else KafkaException(error)
 
 
 def _offsets_of(message: Message | None, offsets: Partitions | None, verb: str) -> Partitions | None:

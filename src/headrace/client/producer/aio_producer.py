@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import AIOProduceFastPath
+from headrace.client.core import LiveClient
 from headrace.client.coroutine_callbacks import started, with_started
 from headrace.client.producer.interception import Callback, Deliver, chain_of, resolve
 from headrace.client.producer.producer_calls import ProducerCalls
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["AIOProducer", "AIOTransaction"]
 
 
-class AIOProducer:
+class AIOProducer(LiveClient):
     """A producer for asyncio (confluent_kafka.aio's names).
 
     `produce()` waits only while the buffer is full; it returns a future of the delivered message:

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Self
 
+from headrace.client.core import LiveClient
 from headrace.client.producer.interception import Callback
 from headrace.client.producer.producer import Producer, calls_of
 from headrace.client.producer.producer_calls import ProducerCalls
@@ -44,7 +45,7 @@ class SendOption(enum.Enum):
     TO_COPY_RECORD_VALUE = "to copy"
 
 
-class _KafkaProducer:
+class _KafkaProducer(LiveClient):
     """What both producers share.
 
     Records are numbered from 0 where they bring no `record_id` of their own. A producer that is let go, or alive when

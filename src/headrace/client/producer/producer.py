@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import ProduceFastPath
 from headrace.client.cluster_metadata import ClusterMetadata
-from headrace.client.core import HANDLE_CLOSED
+from headrace.client.core import HANDLE_CLOSED, LiveClient
 from headrace.client.producer.interception import Callback, chain_of
 from headrace.client.producer.producer_calls import Backpressure, ProducerCalls
 from headrace.client.producer.producer_engine import ProducerEngine
@@ -37,7 +37,7 @@ _STEP_ASIDE_S = 50e-6  # as long as a step of the loop, which needs the GIL
 DeliveryCallback = Callable[[KafkaError | None, Message], Any]
 
 
-class Producer:
+class Producer(LiveClient):
     """Sends records to Kafka (confluent_kafka's names and behaviour).
 
     Close it, or use it in a `with` statement: records that wait are lost with a producer that is just let go.

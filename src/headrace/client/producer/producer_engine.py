@@ -22,7 +22,7 @@ from headrace.buffers import BufferPool, DirectReplies, ServeFastPath, implement
 from headrace.client.core import ClientCore
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
-from headrace.client.producer.topics import FailedRecord, TopicAccumulators, never, producer_closed
+from headrace.client.producer.topics import PRODUCER_CLOSED, FailedRecord, TopicAccumulators, never, producer_closed
 from headrace.client.statistics import ProducerStatistics
 from headrace.client.waits import threads_may_receive
 from headrace.config import Config
@@ -80,7 +80,8 @@ class ProducerEngine:
         compress(codec, b"", level)  # a missing codec or a wrong level shows now
         self._sealers = concurrent.futures.ThreadPoolExecutor(2, "headrace-seal") if codec else None
         self.client = ClientCore(
-            config, on_event=self._on_event, on_effect=self._on_effect, allow_auto_create=True)
+            config, on_event=self._on_event, on_effect=self._on_effect, allow_auto_create=True,
+            closed_text=PRODUCER_CLOSED)
         if config["error_cb"] is not None:
             self.client.on_error = lambda error: self.deliveries.add_notice(config["error_cb"], error)
         self._driver = self.client.driver

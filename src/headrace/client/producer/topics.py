@@ -28,8 +28,9 @@ from headrace.records.message import encode_headers, encode_text
 from headrace.slotted import slotted
 from headrace.types.records import PARTITION_UA, TIMESTAMP_CREATE_TIME
 
-__all__ = ["SOON", "FailedRecord", "TopicAccumulators", "never", "producer_closed"]
+__all__ = ["PRODUCER_CLOSED", "SOON", "FailedRecord", "TopicAccumulators", "never", "producer_closed"]
 
+PRODUCER_CLOSED: Final = "Producer has been closed: make a new one"
 SOON: Final = {"topic.metadata.propagation.max.ms": 5_000}
 """For who waits for a topic before there is anything to do: one that does not exist is said so after 5 s, not 30."""
 _INT32, _INT64 = 1 << 31, 1 << 63
@@ -44,7 +45,7 @@ def never() -> bool:
 
 def producer_closed() -> ClientClosedError:
     """The error of a call that a closed producer cannot carry out."""
-    return ClientClosedError("Producer has been closed: make a new one")
+    return ClientClosedError(PRODUCER_CLOSED)
 
 
 @slotted()

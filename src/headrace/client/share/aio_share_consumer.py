@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from headrace.client.application_callbacks import ApplicationCallbacks
+from headrace.client.core import LiveClient
 from headrace.client.share.polled_messages import Messages
 from headrace.client.share.share_engine import AcknowledgementCallback, ShareEngine
 from headrace.client.waits import LoopWaits
@@ -24,7 +25,7 @@ from headrace.types.share import AcknowledgeType
 __all__ = ["AIOShareConsumer"]
 
 
-class AIOShareConsumer:
+class AIOShareConsumer(LiveClient):
     """A member of a share group on the running event loop: `ShareConsumer`, awaited.
 
     Close it, or use it in an `async with` statement. One call at a time: a call from another task while one goes on

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.arguments import given_properties
 from headrace.client.application_callbacks import ApplicationCallbacks
+from headrace.client.core import LiveClient
 from headrace.client.share.polled_messages import Messages
 from headrace.client.share.share_engine import AcknowledgementCallback, ShareEngine
 from headrace.client.waits import ThreadWaits
@@ -26,7 +27,7 @@ from headrace.types.share import AcknowledgeType
 __all__ = ["ShareConsumer"]
 
 
-class ShareConsumer:
+class ShareConsumer(LiveClient):
     """A member of a share group: each record goes to one member, and is acknowledged by itself.
 
     What `poll()` returns is held for this member until it is acknowledged, or its lock is over (30 seconds, unless the

@@ -293,6 +293,8 @@ class ShareEngine:
             key = (instance_of(str, topic, "topic"), instance_of(int, partition, "partition"))
             if partition < 0 or instance_of(int, offset, "offset") < 0:
                 raise ValueError(f"partition {partition} and offset {offset} must not be negative")
+            if partition >= 1 << 31 or offset >= 1 << 63:
+                raise OverflowError(f"partition {partition} and offset {offset} must fit in 32 and 64 bits")
             acknowledged_as = int(AcknowledgeType(instance_of(int, kind, "ack_type")))  # a ValueError for others
             if not self._explicit:
                 raise IllegalStateException(

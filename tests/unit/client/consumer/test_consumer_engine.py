@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,7 @@ class Reader(AIOConsumer):
 
     def __init__(self, config: dict[str, Any], membership: MembershipFactory) -> None:
         self._waits = LoopWaits()
-        self._running, self._fast_path = 0, PollFastPath(weakref.ref(self), AIOConsumer._next)
+        self._running, self._fast_path = 0, PollFastPath(AIOConsumer._next)
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(config, self, self._given, self._waits.notify, awaits=True, membership=membership)
 
