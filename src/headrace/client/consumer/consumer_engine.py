@@ -346,7 +346,7 @@ class ConsumerEngine:
         """Commit, leave the group and close all connections. Closing twice does no harm."""
         if self.machines.closed or self._is_ending:
             return
-        self._is_ending = True  # the callbacks below may call this again
+        self._is_ending, is_usable = True, self.machines.usable  # the callbacks below may call this again
         try:
             for callback in self.rebalances.revocation():
                 yield from self.rebalances.run(callback)
@@ -356,6 +356,21 @@ class ConsumerEngine:
             except BaseException:  # interrupted, perhaps before it began
                 yield self._end(leaves=False)
                 raise
+        if is_usable:
+            yield from self._last_callbacks()
+
+    def _last_callbacks(self) -> Steps[None]:
+        """Run what waits still: what was committed last, say. An exception comes out behind the others."""
+        failures: list[Exception] = []
+        while self.callbacks:
+            waiting = self.callbacks.popleft()
+            if waiting.rebalance is None and not waiting.is_report:
+                try:
+                    yield from self.rebalances.run(waiting)
+                except Exception as failure:
+                    failures.append(failure)
+        if failures:
+            raise failures[0]
 
     async def _end(self, leaves: bool = True) -> None:
         """Everything that ends a consumer, but for the application's callbacks; without a leave, at once."""
@@ -373,6 +388,7 @@ class ConsumerEngine:
                 await self._client.close()
             finally:
                 self.machines.end()
+                self.offsets.end()
             self.machines.ready()
 
     def _abandon(self) -> None:

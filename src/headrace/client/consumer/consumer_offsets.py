@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from headrace.arguments import instance_of, list_of
@@ -41,6 +42,8 @@ class ConsumerOffsets:
         self._machines = machines
         self._config, self._subscription = machines.config, machines.subscription
         self._timer: asyncio.TimerHandle | None = None
+        self._begun: dict[object, Partitions] = {}  # commits that nobody waits for, until `on_commit` is due
+        self._settled: asyncio.Future[None] | None = None
 
     # The application's thread
 
@@ -99,9 +102,16 @@ class ConsumerOffsets:
 
     def _begin_commit(self, offsets: Partitions, given: Partitions) -> None:
         """Commit those of what was given that have offsets; `on_commit` is called with the result."""
-        self._machines.group_offsets.commit(
-            offsets, self._machines.clock() + _COMMIT_TIMEOUT_S,
-            lambda done, error: self._on_committed(_all_given(given, done), error))
+        begun = object()
+        self._begun[begun] = given
+
+        def on_done(committed: Partitions, error: KafkaError | None) -> None:
+            if self._begun.pop(begun, None) is not None:
+                self._on_committed(_all_given(given, committed), error)
+            if not self._begun and self._settled is not None:
+                _resolve(self._settled, None)
+
+        self._machines.group_offsets.commit(offsets, self._machines.clock() + _COMMIT_TIMEOUT_S, on_done)
         self._machines.wake()
 
     async def _commit_and_wait(
@@ -120,15 +130,30 @@ class ConsumerOffsets:
             raise CommitError(error, partitions)
         return partitions
 
+    async def settle(self) -> None:
+        """Wait, for a while, until all that was begun is committed, or will not be."""
+        if self._begun and not self._machines.client.closed:
+            self._settled = self._machines.client.future()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_COMMIT_TIMEOUT_S):
+                    await self._settled
+            self._settled = None
+
+    def end(self) -> None:
+        """The client is closed: what is not committed by now will not be, and `on_commit` is told."""
+        begun, self._begun = self._begun, {}
+        for given in begun.values():
+            self._on_committed(given, KafkaError(KafkaError._DESTROY, "Commit failed: the consumer was closed"))
+
     async def commit_stored(self) -> None:
-        """Commit before partitions are given up; `on_commit` gets a failure, which stops nothing."""
+        """Commit before partitions are given up; a failure, which `on_commit` gets as well, stops nothing."""
         machines = self._machines
         if machines.group is None or not self._config["enable.auto.commit"] or machines.client.closed:
             return  # closed: in the callback in front of which this stands
         stored = self._subscription.to_commit()
         if stored:
             try:
-                await self._commit_and_wait(stored, stored, _LAST_COMMIT_TIMEOUT_S)
+                self._on_committed(await self._commit_and_wait(stored, stored, _LAST_COMMIT_TIMEOUT_S), None)
             except KafkaException as failure:
                 self._on_committed(stored, failure.error)
 

@@ -127,16 +127,19 @@ class Rebalances:
     # The end of the membership
 
     def revocation(self) -> list[Callback]:
-        """The callbacks to run before the group is left. Others are not served any more.
+        """The callbacks to run before the group is left. Other rebalances are not met any more.
 
         The application has come in: what it commits now carries the identity of the newest rebalance.
         """
-        machines, lost = self._machines, []
-        for waiting in machines.callbacks:
+        machines, lost, others = self._machines, [], []
+        for _ in range(len(machines.callbacks)):  # the loop may add some meanwhile
+            waiting = machines.callbacks.popleft()
             if waiting.rebalance is not None:
                 machines.ownership.meet(waiting.rebalance)
                 lost += [waiting] if waiting.rebalance.change is Change.LOSE else []
-        machines.callbacks.clear()
+            elif not waiting.is_report:
+                others.append(waiting)
+        machines.callbacks.extendleft(reversed(others))
         if not machines.usable:
             return []
         function = self.callbacks.get(Change.REVOKE)
@@ -154,10 +157,15 @@ class Rebalances:
             raise
 
     async def leave_group(self, waits: bool = True) -> None:
-        """Commit what is stored, give everything up, and leave the group; or, without a wait, do not commit."""
+        """Commit what is stored, wait for what is being committed, give everything up, and leave the group.
+
+        Args:
+            waits: for brokers. Without that nothing is committed.
+        """
         machines, group = self._machines, self._machines.group
         if waits:
             await self._offsets.commit_stored()
+            await self._offsets.settle()
         self.handled, self.incremental = True, None  # a rebalance callback may have asked for this
         machines.subscription.assign([])
         machines.subscription.subscribe([])

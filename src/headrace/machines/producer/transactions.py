@@ -62,6 +62,8 @@ _VERSION_2: Final = 2  # of the cluster feature transaction.version
 _CONCURRENT_WAIT_S: Final = 0.02  # the markers of the transaction before are still being written
 _CONCURRENT_TRIES: Final = 10
 _EARLY_TRIES: Final = 30
+_UNKNOWN_TRIES: Final = 10
+"""A topic that was made just now is known to all brokers sooner: with pauses that grow, this takes seven seconds."""
 _WITHOUT_RECOVERY: Final = (0, 1, 2)  # versions of InitProducerId that know no epoch to go on from (KIP-360)
 _FENCED: Final = (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 _NEVER: Final = float("inf")
@@ -215,8 +217,8 @@ class Transactions:
         """Begin `INIT`, `COMMIT` or `ABORT`; an error if this is not the time for it. `OperationDone` follows else."""
         if self.state is TxnState.FATAL_ERROR:
             return self.error
-        if operation is Operation.COMMIT and self.state is TxnState.ABORTABLE_ERROR:
-            return self.error
+        if operation is not Operation.ABORT and self.state is TxnState.ABORTABLE_ERROR:
+            return self.error  # what the transaction failed with; the application sees that it has to abort
         refused = self._move(operation.value)
         if refused is None and operation is Operation.ABORT:
             self._end_offsets(KafkaError(KafkaError._STATE, "the transaction was aborted meanwhile"))
@@ -224,7 +226,7 @@ class Transactions:
 
     def open(self) -> KafkaError | None:
         """Open a transaction; an error if this is not the time for it. Takes no request."""
-        if self.state is TxnState.FATAL_ERROR:
+        if self.state in (TxnState.ABORTABLE_ERROR, TxnState.FATAL_ERROR):
             return self.error
         refused = self._move("begin_transaction")
         if refused is None:
@@ -450,6 +452,9 @@ class Transactions:
         if kind is ErrorClass.MOVED:
             send.context.invalidate(now)
             self._again(now)
+        elif (code == KafkaError.UNKNOWN_TOPIC_OR_PART and isinstance(send.request, TxnOffsetCommitRequest)
+              and self._failures >= _UNKNOWN_TRIES):  # records have their own time; nothing else would end this
+            self._doom(error, bump=False)
         elif kind is ErrorClass.RETRY:
             short = code == KafkaError.CONCURRENT_TRANSACTIONS and self._failures < _CONCURRENT_TRIES
             self._again(now, _CONCURRENT_WAIT_S if short else None)

@@ -63,7 +63,7 @@ RULES = {  # what each call says in each state: None is allowed
     TxnState.IN_TRANSACTION: (K._STATE, K._STATE, None, None, None),
     TxnState.COMMITTING: (K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT),
     TxnState.ABORTING: (K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT, K._CONFLICT),
-    TxnState.ABORTABLE_ERROR: (K._STATE, K._STATE, ABORT, ABORT, None),
+    TxnState.ABORTABLE_ERROR: (ABORT, ABORT, ABORT, ABORT, None),
     TxnState.FATAL_ERROR: (FATAL, FATAL, FATAL, FATAL, FATAL),
 }
 
@@ -280,6 +280,21 @@ def test_offsets_that_were_refused_are_sent_again_without_those_that_were_taken(
     two.wait()
     again = two.expect(TxnOffsetCommitRequest)
     assert [p.partition_index for p in again.request.topics[0].partitions] == [1]
+
+
+def test_offsets_of_a_topic_that_no_broker_knows_after_many_tries_fail_the_transaction(two):
+    two.opened().machine.add_offsets([TopicPartition("in", 0, 1), TopicPartition("in", 1, 1)], MEMBER)
+    for _ in range(10):  # a topic that was made just now is waited for
+        two.machine.on_reply(two.expect(TxnOffsetCommitRequest), offsets_reply(
+            {("in", 0): 0, ("in", 1): K.UNKNOWN_TOPIC_OR_PART}), two.now)
+        assert two.machine.state is TxnState.IN_TRANSACTION
+        two.wait()
+    two.machine.on_reply(two.expect(TxnOffsetCommitRequest), offsets_reply(
+        {("in", 1): K.UNKNOWN_TOPIC_OR_PART}), two.now)
+    error = two.done()[Operation.OFFSETS]
+    assert error == K.UNKNOWN_TOPIC_OR_PART
+    assert error.txn_requires_abort()
+    two.end(Operation.ABORT)
 
 
 def test_offsets_that_an_answer_leaves_out_are_sent_again(two):

@@ -1,0 +1,156 @@
+"""Commits that nobody waits for are done before a consumer ends, and `on_commit` is told: as in confluent_kafka."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+import headrace
+from headrace.aio import AIOConsumer
+from headrace.broker.faults import Action, Fault
+from headrace.testing import EmbeddedBroker
+from headrace.wire.messages.consumer.offsets import OffsetCommitRequest
+
+TOPIC, RECORDS, PATIENCE_S = "t", 30, 20.0
+groups = itertools.count()
+
+End = Callable[[Any, list[object]], None]
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(topics={TOPIC: 1}) as started:
+        with headrace.Producer({"bootstrap.servers": started.bootstrap_servers}) as producer:
+            for _ in range(RECORDS):
+                producer.produce(TOPIC, b"x")
+        yield started
+
+
+def close(consumer: Any, told: list[object]) -> None:
+    consumer.close()
+
+
+def leave_a_block(consumer: Any, told: list[object]) -> None:
+    with consumer:
+        pass
+
+
+def unsubscribe(consumer: Any, told: list[object]) -> None:
+    expected = told.count("commit")
+    consumer.unsubscribe()
+    end = time.monotonic() + PATIENCE_S
+    while len(told) - expected < expected and time.monotonic() < end:
+        consumer.poll(0.05)
+    consumer.close()
+
+
+def consumer_of(package: Any, broker: EmbeddedBroker, told: list[object], **properties: object) -> Any:
+    return package.Consumer({
+        "bootstrap.servers": broker.bootstrap_servers, "group.id": f"g{next(groups)}",
+        "auto.offset.reset": "earliest", "on_commit": lambda error, offsets: told.append((error, offsets[0].offset)),
+        **properties})
+
+
+def committed(broker: EmbeddedBroker, group: str) -> int:
+    with headrace.Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": group}) as other:
+        return other.committed([headrace.TopicPartition(TOPIC, 0)], PATIENCE_S)[0].offset
+
+
+@pytest.mark.parametrize("package", [headrace, confluent_kafka])
+@pytest.mark.parametrize("is_assigned", [False, True])
+@pytest.mark.parametrize("end", [close, leave_a_block, unsubscribe])
+@pytest.mark.parametrize("count", [1, 3, 20])
+def test_what_is_being_committed_is_committed_when_the_consumer_ends(
+    broker: EmbeddedBroker, package: Any, is_assigned: bool, end: End, count: int
+) -> None:
+    told: list[object] = []
+    consumer = consumer_of(package, broker, told, **{"enable.auto.commit": False})
+    group = f"g{next(groups) - 1}"
+    if is_assigned:
+        consumer.assign([package.TopicPartition(TOPIC, 0)])
+    else:
+        consumer.subscribe([TOPIC])
+    for _ in range(count):
+        consumer.commit(consumer.poll(PATIENCE_S))
+        told.append("commit")
+    end(consumer, told)
+    assert [each for each in told if each != "commit"] == [(None, number + 1) for number in range(count)]
+    assert committed(broker, group) == count
+
+
+@pytest.mark.parametrize("package", [headrace, confluent_kafka])
+def test_on_commit_is_told_of_the_last_commit_by_the_clock_behind_the_revocation(
+    broker: EmbeddedBroker, package: Any
+) -> None:
+    told: list[object] = []
+    consumer = consumer_of(package, broker, told)
+    consumer.subscribe([TOPIC], on_revoke=lambda consumer, partitions: told.append("revoked"))
+    for _ in range(3):
+        consumer.poll(PATIENCE_S)
+    consumer.close()
+    assert told == ["revoked", (None, 3)]
+
+
+def test_an_on_commit_that_raises_does_so_from_close_behind_the_others(broker: EmbeddedBroker) -> None:
+    told: list[object] = []
+
+    def on_commit(error: object, offsets: list[headrace.TopicPartition]) -> None:
+        told.append(offsets[0].offset)
+        raise ValueError(str(offsets[0].offset))
+
+    consumer = consumer_of(headrace, broker, told, **{"enable.auto.commit": False, "on_commit": on_commit})
+    consumer.subscribe([TOPIC])
+    for message in [consumer.poll(PATIENCE_S) for _ in range(3)]:
+        consumer.commit(message)
+    with pytest.raises(ValueError, match="1"):
+        consumer.close()
+    assert told == [1, 2, 3]
+    with pytest.raises(RuntimeError, match="closed"):
+        consumer.poll(0)
+
+
+def test_an_asyncio_consumer_commits_what_it_began_before_it_ends(broker: EmbeddedBroker) -> None:
+    told: list[object] = []
+
+    async def on_commit(error: object, offsets: list[headrace.TopicPartition]) -> None:
+        told.append((error, offsets[0].offset))
+
+    async def run() -> None:
+        async with AIOConsumer({
+            "bootstrap.servers": broker.bootstrap_servers, "group.id": "asyncio", "auto.offset.reset": "earliest",
+            "enable.auto.commit": False, "on_commit": on_commit,
+        }) as consumer:
+            await consumer.subscribe([TOPIC])
+            for _ in range(3):
+                await consumer.commit(message=await consumer.poll(PATIENCE_S), asynchronous=True)
+
+    asyncio.run(run())
+    assert told == [(None, 1), (None, 2), (None, 3)]
+    assert committed(broker, "asyncio") == 3
+
+
+def test_what_no_coordinator_takes_is_waited_for_a_while_and_told(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.client.consumer.consumer_offsets._LAST_COMMIT_TIMEOUT_S", 0.3)
+    told: list[Any] = []
+    consumer = consumer_of(headrace, broker, told, **{"enable.auto.commit": False})
+    consumer.subscribe([TOPIC])
+    broker.add_fault(Fault(action=Action.ERROR, request=OffsetCommitRequest, times=None,
+                           error_code=headrace.KafkaError.COORDINATOR_LOAD_IN_PROGRESS))
+    try:
+        for _ in range(3):
+            consumer.commit(consumer.poll(PATIENCE_S))
+        began = time.monotonic()
+        consumer.close()
+        assert time.monotonic() - began < 5
+    finally:
+        broker.clear_faults()
+    assert [offset for _, offset in told] == [1, 2, 3]
+    assert {error.code() for error, _ in told} == {headrace.KafkaError._DESTROY}
