@@ -15,8 +15,8 @@ RECORDS, WARM_UP, ATTEMPTS = 200, 50, 3
 PRODUCE = {"loop": 8, "here": 9}
 PRODUCE_BY_THE_LOOP = {"loop": 38, "here": 9}
 LINGERING = {"loop": 125}
-CONSUME = {"loop": 1, "here": 31}
-CONSUME_BY_THE_LOOP = {"loop": 59, "here": 27}
+CONSUME = {"loop": 1, "here": 32}
+CONSUME_BY_THE_LOOP = {"loop": 59, "here": 28}
 """At most so many calls for each record. `here` is the application's thread, its own loop left out."""
 FEEDER = """
 import sys, time
