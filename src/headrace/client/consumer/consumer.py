@@ -269,7 +269,7 @@ class Consumer(LiveClient):
         return self._waits.call(self._engine.assignment())
 
     def pause(self, partitions: list[TopicPartition]) -> None:
-        """Hand out no records of these partitions until `resume()`."""
+        """Hand out no records of these partitions until `resume()`, also when they are given up and come back."""
         self._waits.call(self._engine.pause(partitions))
 
     def resume(self, partitions: list[TopicPartition]) -> None:

@@ -138,7 +138,9 @@ class RangeReader:
     def _begin(self, ranges: Sequence[OffsetRange]) -> None:
         subscription, metadata = self._subscription, self._core.metadata
         metadata.want_only({each.topic for each in ranges}, every=False)
-        subscription.assign([TopicPartition(*each.key, each.start) for each in ranges])
+        starts = [TopicPartition(*each.key, each.start) for each in ranges]
+        subscription.set_paused(starts, False)  # by a call before, which did not read all of them
+        subscription.assign(starts)
         for each in ranges:
             state = subscription.require(*each.key)
             state.stop_offset, state.topic_id = each.end, each.topic_id

@@ -189,6 +189,7 @@ class Subscription:
         self.names: frozenset[str] = frozenset()
         self.patterns: tuple[re.Pattern[str], ...] = ()
         self._topics_had: set[str] = set()
+        self._paused: set[Key] = set()
         self.version = 0
         """Grows with every change that a machine should look at: assignment, seek, pause."""
 
@@ -284,6 +285,7 @@ class Subscription:
                 raise KafkaException(KafkaError(
                     KafkaError._CONFLICT, f"{tp.topic}[{tp.partition}] is already assigned"))
             state = added[key] = PartitionState(tp.topic, tp.partition)
+            state.paused = key in self._paused
             self._start(state, tp.offset, tp.leader_epoch)
         self.states = {**self.states, **added}
         self._topics_had.update(topic for topic, _ in added)
@@ -319,9 +321,17 @@ class Subscription:
         self.version += 1
 
     def set_paused(self, partitions: Iterable[TopicPartition], paused: bool) -> None:
-        """Stop or go on handing out records of those partitions that are assigned."""
-        for state in filter(None, [self.get(tp.topic, tp.partition) for tp in partitions]):
+        """Stop or go on handing out records of those partitions that are assigned.
+
+        As in librdkafka they stay paused when they are given up and come back, until they are resumed, there or here.
+        """
+        keys = [(tp.topic, tp.partition) for tp in partitions]
+        self._paused.difference_update(keys)
+        for key in self.states.keys() & keys:
+            state = self.states[key]
             state.paused = paused
+            if paused:
+                self._paused.add(key)
             state.interrupt()
         self.version += 1
 

@@ -80,6 +80,12 @@ def test_what_waits_for_its_turn_is_bounded(broker: EmbeddedBroker, monkeypatch:
     ranges = [OffsetRange("t", partition, 0, COUNT) for partition in range(PARTITIONS)]
     assert read(reader, ranges) == expected(ranges)
     assert read(reader, ranges[:2]) == expected(ranges[:2])  # and the next call begins without that
+    pieces = reader.read(ranges, PATIENCE_S)
+    next(pieces)
+    while not reader._is_one_by_one:
+        next(pieces)
+    monkeypatch.undo()
+    assert read(reader, ranges) == expected(ranges)  # also behind one that was not read to its end
     reader.close()
 
 
