@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Protocol
@@ -77,7 +76,7 @@ class Consumer(AIOConsumer):
 
         clock = asyncio.get_running_loop().time
         self._waits = SimulatedWaits(clock)
-        self._running, self._fast_path = 0, PollFastPath(weakref.ref(self), AIOConsumer._next)
+        self._running, self._fast_path = 0, PollFastPath(AIOConsumer._next)
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(
             config, self, self._given, self._waits.notify, awaits=True, connector=connect, clock=clock,
@@ -233,7 +232,7 @@ class Worker:
 
     async def _resume(self) -> None:
         paused, self._paused = self._paused, set()
-        await self.consumer.resume([each for each in await self.consumer.assignment() if each.partition in paused])
+        await self.consumer.resume([TopicPartition(TOPIC, each) for each in paused])  # also what was given up since
 
     # Rebalances
 

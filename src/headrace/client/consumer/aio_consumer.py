@@ -183,7 +183,11 @@ class AIOConsumer(LiveClient):
         self, message: Message | None = None, offsets: list[TopicPartition] | None = None, asynchronous: bool = True
     ) -> list[TopicPartition] | None:
         """As `Consumer.commit`, awaited."""
-        return await self._engine.offsets.commit(message, offsets, asynchronous)
+        if not asynchronous:
+            return await self._engine.offsets.commit(message, offsets)
+        if self._engine.offsets.ask_to_commit(message, offsets):
+            self._engine.offsets.begin_commits()
+        return None
 
     async def committed(self, partitions: list[TopicPartition], timeout: float | None = -1) -> list[TopicPartition]:
         """As `Consumer.committed`, awaited."""

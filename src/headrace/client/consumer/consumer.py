@@ -307,8 +307,12 @@ class Consumer(LiveClient):
             KafkaException: `_INVALID_ARG` for a message with an error, which is raised at once; `_NO_OFFSET` when
                 there is nothing to commit. When asynchronous, `on_commit` gets the others instead.
         """
-        call = self._waits.call if asynchronous else self._waits.call_until_woken
-        return call(self._engine.offsets.commit(message, offsets, asynchronous))
+        offsets_of = self._engine.offsets
+        if not asynchronous:
+            return self._waits.call_until_woken(offsets_of.commit(message, offsets))
+        if offsets_of.ask_to_commit(message, offsets):
+            self._waits.thread.call_soon(offsets_of.begin_commits)
+        return None
 
     def committed(self, partitions: list[TopicPartition], timeout: float | None = -1) -> list[TopicPartition]:
         """The group's committed offsets; `OFFSET_INVALID` where there is none, or `error` set.

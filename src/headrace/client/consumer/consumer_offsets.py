@@ -10,6 +10,7 @@ Read next: `machines.consumer.offsets`.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -42,6 +43,8 @@ class ConsumerOffsets:
         self._machines = machines
         self._config, self._subscription = machines.config, machines.subscription
         self._timer: asyncio.TimerHandle | None = None
+        self._asked: deque[tuple[Partitions, Partitions]] = deque()  # commits that the loop has not begun yet
+        self._is_told = False  # the loop, of these
         self._begun: dict[object, Partitions] = {}  # commits that nobody waits for, until `on_commit` is due
         self._settled: asyncio.Future[None] | None = None
 
@@ -81,24 +84,49 @@ class ConsumerOffsets:
 
     # Commits
 
-    async def commit(
-        self, message: Message | None, offsets: Partitions | None, asynchronous: bool
-    ) -> Partitions | None:
-        """Commit the offset after a message, or offsets, or what is stored."""
+    def ask_to_commit(self, message: Message | None, offsets: Partitions | None) -> bool:
+        """Have the offset after a message, or offsets, or what is stored committed; `on_commit` is called then.
+
+        From the application's thread: who commits behind each record would else wait for the loop each time.
+
+        Returns:
+            Whether `begin_commits` is to be called on the loop.
+        """
+        wanted, given = self._to_commit(message, offsets)
+        if not wanted:
+            self._on_committed(
+                given or [TopicPartition(tp.topic, tp.partition) for tp in self._subscription.positions()],
+                _NOTHING_TO_COMMIT)
+            return False
+        self._asked.append((wanted, given))
+        if self._is_told:
+            return False
+        self._is_told = True
+        return True
+
+    def begin_commits(self) -> None:
+        """Begin what was asked for."""
+        self._is_told = False  # first: who asks from here on tells it again
+        while self._asked:
+            self._begin_commit(*self._asked.popleft())
+
+    async def commit(self, message: Message | None, offsets: Partitions | None) -> Partitions:
+        """Commit the offset after a message, or offsets, or what is stored, and wait for it."""
+        wanted, given = self._to_commit(message, offsets)
+        if not wanted:
+            raise KafkaException(_NOTHING_TO_COMMIT)
+        return await self._commit_and_wait(wanted, given)
+
+    def _to_commit(self, message: Message | None, offsets: Partitions | None) -> tuple[Partitions, Partitions]:
+        """What has an offset, and all that was given: copies, for the application may change them."""
         self._machines.check_open()
         self._machines.require_group()
         given = _offsets_of(message, offsets, "commit")
-        wanted = self._subscription.to_commit() if given is None else [tp for tp in given if tp.offset >= 0]
-        if not wanted and asynchronous:
-            held = given or [TopicPartition(tp.topic, tp.partition) for tp in self._subscription.positions()]
-            self._on_committed(held, _NOTHING_TO_COMMIT)
-            return None
-        if not asynchronous:
-            if not wanted:
-                raise KafkaException(_NOTHING_TO_COMMIT)
-            return await self._commit_and_wait(wanted, given or wanted)
-        self._begin_commit(wanted, given or wanted)
-        return None
+        if given is None:
+            wanted = self._subscription.to_commit()
+            return wanted, wanted
+        given = [TopicPartition(tp.topic, tp.partition, tp.offset, tp.metadata, tp.leader_epoch) for tp in given]
+        return [tp for tp in given if tp.offset >= 0], given
 
     def _begin_commit(self, offsets: Partitions, given: Partitions) -> None:
         """Commit those of what was given that have offsets; `on_commit` is called with the result."""
@@ -132,6 +160,7 @@ class ConsumerOffsets:
 
     async def settle(self) -> None:
         """Wait, for a while, until all that was begun is committed, or will not be."""
+        self.begin_commits()
         if self._begun and not self._machines.client.closed:
             self._settled = self._machines.client.future()
             with suppress(TimeoutError):
@@ -141,8 +170,10 @@ class ConsumerOffsets:
 
     def end(self) -> None:
         """The client is closed: what is not committed by now will not be, and `on_commit` is told."""
-        begun, self._begun = self._begun, {}
-        for given in begun.values():
+        left = [*self._begun.values(), *(given for _, given in self._asked)]
+        self._begun = {}
+        self._asked.clear()
+        for given in left:
             self._on_committed(given, KafkaError(KafkaError._DESTROY, "Commit failed: the consumer was closed"))
 
     async def commit_stored(self) -> None:

@@ -25,10 +25,11 @@ from headrace.machines.consumer.offset_error_actions import (
     offset_error_action,
 )
 from headrace.machines.consumer.offset_fetch import CommittedOffsetsQuestion
+from headrace.machines.consumer.pending_commit import Committed, PendingCommit
 from headrace.machines.consumer.subscription import EARLIEST, LATEST, Key, PartitionState, PositionPhase, Subscription
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Event, Send, because
-from headrace.slotted import field, slotted
+from headrace.slotted import slotted
 from headrace.types.records import OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition, metadata_of
 from headrace.wire.messages.consumer.offsets import (
     ListOffsetsPartition,
@@ -43,7 +44,7 @@ from headrace.wire.messages.consumer.offsets import (
 )
 from headrace.wire.schema import Struct
 
-__all__ = ["Committed", "Found", "GroupOffsets", "OffsetLookup", "PositionFailed"]
+__all__ = ["Found", "GroupOffsets", "OffsetLookup", "PositionFailed"]
 
 _NEVER = float("inf")
 _NO_ID = UUID(int=0)
@@ -55,9 +56,6 @@ _REPLACED = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaE
 
 Found = Callable[[TopicPartition], None]
 """Called once per partition asked for: its offset, leader epoch and metadata, or its `error`."""
-
-Committed = Callable[[list[TopicPartition], KafkaError | None], None]
-"""Called once per commit: the partitions, each with its own `error`, and the error of the whole commit."""
 
 
 @slotted()
@@ -287,7 +285,7 @@ class GroupOffsets:
         self._retries = retries
         self._is_planned = is_planned
         self._lookups: dict[_Lookup, None] = {}
-        self._commits: list[_Commit] = []
+        self._commits: list[PendingCommit] = []
         self._seen = -1
         self._deadline: float | None = None
         self._events: list[Event] = []
@@ -305,13 +303,15 @@ class GroupOffsets:
             by_member.setdefault((self._ownership.reader_of(*key), self._ownership.holds(*key)), []).append(tp)
         if len(by_member) > 1:
             done = _all_of(len(by_member), copies, done)
-        self._commits += [_Commit(member, theirs, expires_at, done, self._tenures(theirs))
-                          for (member, _), theirs in by_member.items()]
+        for (member, holds), theirs in by_member.items():
+            added = PendingCommit(member, holds, theirs, self._tenures(theirs), expires_at, done)
+            if not (self._commits and self._commits[-1].join(added)):
+                self._commits.append(added)
 
     def forget(self, topics: Collection[str]) -> None:
         """These topics are gone, or others have their names by now: what is not committed to them yet will not be."""
         for commit in self._commits:
-            commit.forgotten |= {tp.topic for tp in commit.partitions if tp.topic in topics}
+            commit.forgotten |= {topic for topic, _ in commit.keys if topic in topics}
 
     @property
     def is_committing(self) -> bool:
@@ -319,7 +319,7 @@ class GroupOffsets:
         return bool(self._commits)
 
     def poll(self, now: float) -> Iterator[Send]:
-        """Commits first, in order and one at a time; then one request for all lookups."""
+        """Commits first, in order and one request at a time; then one request for all lookups."""
         if self._seen != self._subscription.version:
             self._seen = self._subscription.version
             self._claim()
@@ -373,7 +373,7 @@ class GroupOffsets:
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """Find the coordinator again and repeat; committing the same offsets twice does no harm."""
         self._finder.invalidate(now)
-        if isinstance(send.context, _Commit):
+        if isinstance(send.context, PendingCommit):
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
                 send.context.back_off(now, self._retries, error)
             else:
@@ -418,7 +418,7 @@ class GroupOffsets:
 
     def _being_committed(self) -> set[Key]:
         """Their starts wait: a partition that came back starts behind what was done with it before."""
-        return {(tp.topic, tp.partition) for commit in self._commits for tp in commit.partitions}
+        return {key for commit in self._commits for key in commit.keys}
 
     def _start_of(self, state: PartitionState) -> Found:
         epoch = state.epoch
@@ -501,7 +501,7 @@ class GroupOffsets:
 
     # Commits
 
-    def _commit_request(self, commit: _Commit) -> OffsetCommitRequest:
+    def _commit_request(self, commit: PendingCommit) -> OffsetCommitRequest:
         topics: dict[str, OffsetCommitRequestTopic] = {}
         for tp in commit.partitions:
             if tp.topic in commit.forgotten:
@@ -519,7 +519,7 @@ class GroupOffsets:
             group_instance_id=member.instance_id if member.generation >= 0 else None, topics=list(topics.values()))
 
     def _on_committed(
-        self, commit: _Commit, request: OffsetCommitRequest, reply: OffsetCommitResponse, now: float
+        self, commit: PendingCommit, request: OffsetCommitRequest, reply: OffsetCommitResponse, now: float
     ) -> None:
         names = {topic.topic_id: topic.name for topic in request.topics}
         codes = {(t.name or names.get(t.topic_id, ""), p.partition_index): p.error_code
@@ -544,7 +544,7 @@ class GroupOffsets:
                     if tp.error is not None and tp.topic not in commit.forgotten]
         self._finish(commit, _commit_error(*failures[0], self._group_id) if failures else None)
 
-    def _renew(self, commit: _Commit) -> bool:
+    def _renew(self, commit: PendingCommit) -> bool:
         """Go on as the member that the application is by now, unless it gave one of the partitions up meanwhile.
 
         One that came back since counts as given up: another may have read it in between, and committed.
@@ -556,7 +556,7 @@ class GroupOffsets:
     def _tenures(self, partitions: Iterable[TopicPartition]) -> list[tuple[int, int]]:
         return [self._ownership.tenure(tp.topic, tp.partition) for tp in partitions]
 
-    def _fail(self, commit: _Commit, error: KafkaError) -> None:
+    def _fail(self, commit: PendingCommit, error: KafkaError) -> None:
         for tp in commit.partitions:
             tp.error = error
         self._finish(commit, error)
@@ -575,33 +575,9 @@ class GroupOffsets:
             if gone and not commit.flying:
                 self._fail(commit, _commit_error(gone[0], KafkaError.STALE_MEMBER_EPOCH, self._group_id))
 
-    def _finish(self, commit: _Commit, error: KafkaError | None) -> None:
+    def _finish(self, commit: PendingCommit, error: KafkaError | None) -> None:
         self._commits.remove(commit)
-        commit.done(commit.partitions, error)
-
-
-@slotted(eq=False)
-class _Commit:
-    member: ConsumerGroupMetadata
-    partitions: list[TopicPartition]
-    expires_at: float
-    done: Committed
-    tenures: list[tuple[int, int]]
-    not_before: float = 0.0
-    attempts: int = 0
-    flying: bool = False
-    last_error: KafkaError | None = None
-    forgotten: set[str] = field(default_factory=set)
-
-    @property
-    def all_forgotten(self) -> bool:
-        return all(tp.topic in self.forgotten for tp in self.partitions)
-
-    def back_off(self, now: float, retries: RetryPolicy, error: KafkaError | None = None) -> None:
-        self.flying = False
-        self.attempts += 1
-        self.last_error = error
-        self.not_before = now + retries.wait_s(self.attempts)
+        commit.finish(error)
 
 
 def _all_of(count: int, partitions: list[TopicPartition], done: Committed) -> Committed:

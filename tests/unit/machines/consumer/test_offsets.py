@@ -520,6 +520,22 @@ def test_commits_go_out_in_order_and_one_at_a_time() -> None:
     assert offsets == [1, 2]
 
 
+def test_commits_that_wait_go_together_and_each_is_told() -> None:
+    bench = Bench()
+    for offset in range(1, 21):
+        bench.commit(offset=offset, expires_at=60.0 + offset / 1000)
+        if offset == 1:
+            [first] = poll(bench.group, 0.0)
+    assert poll(bench.group, 0.0) == []
+    bench.group.on_reply(first, committed(), 0.0)
+    [rest] = poll(bench.group, 0.0)
+    assert isinstance(rest.request, OffsetCommitRequest)
+    assert [part.committed_offset for part in rest.request.topics[0].partitions] == [20]
+    bench.group.on_reply(rest, committed(), 0.0)
+    assert [(partitions[0].offset, error) for partitions, error in bench.done] == [(n, None) for n in range(1, 21)]
+    assert not bench.group.is_committing
+
+
 def test_what_was_committed_need_not_be_committed_again() -> None:
     bench = Bench()
     bench.subscription.assign([TopicPartition("t", 0, 0)])
