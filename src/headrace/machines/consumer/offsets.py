@@ -10,6 +10,7 @@ Source: Java's `OffsetFetcher` and `ConsumerCoordinator`, KIP-79, KIP-320. Read 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from headrace.errors import KafkaError
@@ -25,7 +26,6 @@ from headrace.machines.consumer.offset_error_actions import (
     offset_error_action,
 )
 from headrace.machines.consumer.offset_fetch import CommittedOffsetsQuestion
-from headrace.machines.consumer.pending_commit import Committed, PendingCommit
 from headrace.machines.consumer.subscription import EARLIEST, LATEST, Key, PartitionState, PositionPhase, Subscription
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Event, Send, because
@@ -43,6 +43,9 @@ from headrace.wire.messages.consumer.offsets import (
     OffsetFetchResponse,
 )
 from headrace.wire.schema import Struct
+
+if TYPE_CHECKING:  # who reads without a group does not commit
+    from headrace.machines.consumer.pending_commit import Committed, PendingCommit
 
 __all__ = ["Found", "GroupOffsets", "OffsetLookup", "PositionFailed"]
 
@@ -296,6 +299,8 @@ class GroupOffsets:
 
     def commit(self, partitions: Iterable[TopicPartition], expires_at: float, done: Committed) -> None:
         """Commit offsets, each as the member that read its partition."""
+        from headrace.machines.consumer.pending_commit import PendingCommit
+
         copies = [TopicPartition(tp.topic, tp.partition, tp.offset, tp.metadata, tp.leader_epoch) for tp in partitions]
         by_member: dict[tuple[ConsumerGroupMetadata, bool], list[TopicPartition]] = {}
         for tp in copies:
@@ -373,7 +378,7 @@ class GroupOffsets:
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """Find the coordinator again and repeat; committing the same offsets twice does no harm."""
         self._finder.invalidate(now)
-        if isinstance(send.context, PendingCommit):
+        if isinstance(send.request, OffsetCommitRequest):
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
                 send.context.back_off(now, self._retries, error)
             else:
