@@ -221,10 +221,12 @@ def test_a_closed_client_says_so_and_may_be_closed_again() -> None:
         await core.close()
         await core.close()
         assert core.closed
-        for call in (lambda: core.request(ANY_NODE, ListGroupsRequest(), 5), lambda: core.list_topics(None, 5),
+        for call in (lambda: core.request(ANY_NODE, ListGroupsRequest(), 5),
                      lambda: core.wait_for_metadata(lambda cluster: True, 5)):
-            with pytest.raises(ClientClosedError, match="make a new"):
+            with pytest.raises(ClientClosedError, match="make a new one"):
                 await call()
+        with pytest.raises(ClientClosedError, match="Handle has been closed: make a new client"):
+            await core.list_topics(None, 5)
 
     run(ScriptedBroker(**NODES), work)
 
