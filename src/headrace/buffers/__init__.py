@@ -22,7 +22,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.column_input import append_columns
     from headrace.buffers.delivery_future import DeliveryFuture
     from headrace.buffers.direct_lane import DirectLane, DirectPartition, DirectReplies
-    from headrace.buffers.fast_path import AIOProduceFastPath, ProduceFastPath, ServeFastPath
+    from headrace.buffers.fast_path import AIOProduceFastPath, Polling, ProduceFastPath, ServeFastPath
     from headrace.buffers.fetch_lane import FetchLane
     from headrace.buffers.future_condition import FutureCondition
     from headrace.buffers.record_accumulator import WAKE, RecordAccumulator
@@ -40,6 +40,7 @@ else:
         DirectReplies,
         FetchLane,
         FutureCondition,
+        Polling,
         ProduceFastPath,
         RecordAccumulator,
         ReportRun,
@@ -61,6 +62,7 @@ __all__ = [
     "DirectReplies",
     "FetchLane",
     "FutureCondition",
+    "Polling",
     "ProduceFastPath",
     "ProduceResult",
     "RecordAccumulator",

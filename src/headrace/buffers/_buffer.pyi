@@ -10,6 +10,7 @@ from headrace.buffers.direct_lane import DirectLane as DirectLane
 from headrace.buffers.direct_lane import DirectPartition as DirectPartition
 from headrace.buffers.direct_lane import DirectReplies as DirectReplies
 from headrace.buffers.fast_path import AIOProduceFastPath as AIOProduceFastPath
+from headrace.buffers.fast_path import Polling as Polling
 from headrace.buffers.fast_path import ProduceFastPath as ProduceFastPath
 from headrace.buffers.fast_path import ServeFastPath as ServeFastPath
 from headrace.buffers.fetch_lane import FetchLane as FetchLane

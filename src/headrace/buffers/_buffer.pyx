@@ -1745,15 +1745,23 @@ cdef class ProduceFastPath:
 
 
 @cython.final
-cdef class ServeFastPath:
-    """`Producer.poll(0)` while no callback is due; see the plain twin."""
+cdef class Polling:
+    """How a producer is polled; see the plain twin."""
 
-    cdef object _queues, _client, _otherwise
-    cdef BufferPool _pool
     cdef public int64_t polled_for, polls
     cdef public DirectReplies replies
 
-    def __init__(self, tuple queues not None, BufferPool pool not None, client, otherwise):
+
+@cython.final
+cdef class ServeFastPath:
+    """`Producer.poll(0)` while no callback is due; see the plain twin."""
+
+    cdef Polling _polling
+    cdef object _queues, _client, _otherwise
+    cdef BufferPool _pool
+
+    def __init__(self, Polling polling not None, tuple queues not None, BufferPool pool not None, client, otherwise):
+        self._polling = polling
         self._queues = queues
         self._pool = pool
         self._client = client
@@ -1762,17 +1770,18 @@ cdef class ServeFastPath:
     def poll(self, timeout=-1):
         """Call the callbacks that are due; see `headrace.Producer.poll`."""
         cdef int64_t messages
-        self.polls += 1
-        if self.replies is not None and self.replies._lanes:
-            self.replies.look()
+        cdef Polling polling = self._polling
+        polling.polls += 1
+        if polling.replies is not None and polling.replies._lanes:
+            polling.replies.look()
         if type(timeout) is int and timeout == 0 and not self._client.closed:
             for queue in <tuple> self._queues:
                 if queue:
                     break
             else:
                 messages = self._pool.messages
-                if messages == 0 or messages != self.polled_for:
-                    self.polled_for = messages
+                if messages == 0 or messages != polling.polled_for:
+                    polling.polled_for = messages
                     return 0
         return self._otherwise(timeout)
 

@@ -16,7 +16,7 @@ from headrace.buffers.direct_lane import DirectReplies
 from headrace.buffers.record_accumulator import RecordAccumulator
 from headrace.errors import BufferFullError
 
-__all__ = ["AIOProduceFastPath", "Accepted", "ProduceFastPath", "ServeFastPath"]
+__all__ = ["AIOProduceFastPath", "Accepted", "Polling", "ProduceFastPath", "ServeFastPath"]
 
 
 class ProduceFastPath:
@@ -66,39 +66,51 @@ class ProduceFastPath:
         self._otherwise(topic, value, key, partition, timestamp, headers, callback)
 
 
-class ServeFastPath:
-    """`Producer.poll(0)` while no callback is due, as it is called behind each record.
-
-    Args:
-        queues: what is due; all of them are empty most of the time.
-        pool: counts the records that are under way.
-        client: its `closed` says that nothing is as usual any more.
-        otherwise: called as otherwise(timeout).
+class Polling:
+    """How a producer is polled: what its `poll()` and the loop know of each other.
 
     Attributes:
         polled_for: records under way at the last call that had nothing to call. Where they are as many again, somebody
-            only waits, and is left to `otherwise`.
+            only waits.
         polls: calls so far.
         replies: where a call takes replies by itself; None for nowhere.
     """
 
-    __slots__ = ("_client", "_otherwise", "_pool", "_queues", "polled_for", "polls", "replies")
+    __slots__ = ("polled_for", "polls", "replies")
 
-    def __init__(self, queues: tuple[Sized, ...], pool: BufferPool, client: Any, otherwise: Callable[[Any], int],
-                 ) -> None:
-        self._queues, self._pool, self._client, self._otherwise = queues, pool, client, otherwise
+    def __init__(self) -> None:
         self.polled_for = self.polls = 0
         self.replies: DirectReplies | None = None
 
+
+class ServeFastPath:
+    """`Producer.poll(0)` while no callback is due, as it is called behind each record.
+
+    Args:
+        polling: counts the calls.
+        queues: what is due; all of them are empty most of the time.
+        pool: counts the records that are under way.
+        client: its `closed` says that nothing is as usual any more.
+        otherwise: called as otherwise(timeout), also by who only waits.
+    """
+
+    __slots__ = ("_client", "_otherwise", "_polling", "_pool", "_queues")
+
+    def __init__(self, polling: Polling, queues: tuple[Sized, ...], pool: BufferPool, client: Any,
+                 otherwise: Callable[[Any], int]) -> None:
+        self._polling, self._queues, self._pool = polling, queues, pool
+        self._client, self._otherwise = client, otherwise
+
     def poll(self, timeout: Any = -1) -> int:
         """Call the callbacks that are due; see `headrace.Producer.poll`."""
-        self.polls += 1
-        if self.replies is not None:
-            self.replies.look()
+        polling = self._polling
+        polling.polls += 1
+        if polling.replies is not None:
+            polling.replies.look()
         if type(timeout) is int and timeout == 0 and not self._client.closed and not any(map(len, self._queues)):
             messages = self._pool.messages
-            if not messages or messages != self.polled_for:
-                self.polled_for = messages
+            if not messages or messages != polling.polled_for:
+                polling.polled_for = messages
                 return 0
         return self._otherwise(timeout)
 

@@ -4,7 +4,7 @@ Such a function often leads back to the face, as a method of the object that own
 lives on; if they held the function, the face would live as long as the loop. So what leads back to the face is held by
 the face alone, and the garbage collector finds the circle. It must not know when callbacks are called.
 
-Read next: `client.consumer.consumer_engine`.
+Read next: `client.consumer.consumer_engine`, `client.producer.producer`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headrace.config import PROPERTIES
 
 __all__ = ["ApplicationCallbacks", "when_let_go"]
 
-_NAMES = frozenset(name for row in PROPERTIES.values() if row.kind == "callable" for name in (row.name, *row.aliases))
+_NAMES = {name: row.name for row in PROPERTIES.values() if row.kind == "callable" for name in (row.name, *row.aliases)}
 
 
 class ApplicationCallbacks:
@@ -59,8 +59,12 @@ class ApplicationCallbacks:
 
     def lend_properties(self, properties: Mapping[str, Any]) -> dict[str, Any]:
         """Properties with the functions among them lent."""
-        return {name: self.lend(name, value) if name in _NAMES and callable(value) else value
+        return {name: self.lend(_NAMES[name], value) if name in _NAMES and callable(value) else value
                 for name, value in properties.items()}
+
+    def held(self, key: object) -> Callable[..., Any] | None:
+        """The function itself, for who may hold it: a face."""
+        return self._functions.get(key)
 
 
 def when_let_go(face: Any, usable: Callable[[], bool], abandon: Callable[[], object]) -> None:

@@ -304,6 +304,10 @@ class ClientCore:
                 for waiting in [future for future in self._waiting if not future.done()]:
                     waiting.set_exception(ClientClosedError(self._unusable))
 
+    def abandon(self) -> None:
+        """The client was let go without being closed: close it without waiting. On the loop."""
+        self._closing = asyncio.get_running_loop().create_task(self.close())
+
     async def _known(self, node_id: int, timeout_s: float) -> None:
         if node_id not in self.metadata.cluster.nodes:
             self.metadata.refresh(self._clock())

@@ -223,14 +223,15 @@ def test_looking_takes_what_is_there_and_does_not_wait(reading: Replies) -> None
 
 def test_poll_looks_for_replies_before_it_serves(reading: Replies) -> None:
     client, asked = SimpleNamespace(closed=False), list[float]()
-    polling = reading.bench.twin.ServeFastPath((reading.runs,), reading.pool, client, asked.append)
+    polling = reading.bench.twin.Polling()
     polling.replies = reading.replies
+    poll = reading.bench.twin.ServeFastPath(polling, (reading.runs,), reading.pool, client, asked.append).poll
     reading.add("one")
     reading.answer(replied(FROM, 70))
     began, calls = time.monotonic(), 0
     while not reading.runs:
         polling.polled_for = -1  # as if more was produced since
-        polling.poll(0)
+        poll(0)
         calls += 1
         assert time.monotonic() - began < PATIENCE_S
     assert (polling.polls, asked) == (calls, [0])

@@ -196,7 +196,7 @@ class Serving:
     def __init__(self, twin):
         self.pool, self.client, self.queues = twin.BufferPool(100, 10**6), Client(), ([], [])
         self.general = []
-        self.poll = twin.ServeFastPath(self.queues, self.pool, self.client, self.otherwise).poll
+        self.poll = twin.ServeFastPath(twin.Polling(), self.queues, self.pool, self.client, self.otherwise).poll
 
     def otherwise(self, timeout):
         self.general.append(timeout)

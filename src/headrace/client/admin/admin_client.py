@@ -7,7 +7,6 @@ not know what a call does. Read next: `client.admin.admin_calls`.
 from __future__ import annotations
 
 import warnings
-import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import Future
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from headrace.arguments import given_properties
 from headrace.client.admin.admin_area import ByKey
 from headrace.client.admin.admin_calls import AdminCalls, signed
+from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.core import HANDLE_CLOSED, ClientCore, LiveClient
 from headrace.client.result_future import ResultFuture, end_together
@@ -24,7 +24,7 @@ from headrace.client.waits import ThreadWaits, Wait, deadline, submit
 from headrace.config import ADMIN, Config
 from headrace.errors import ClientClosedError, KafkaError
 from headrace.interpreter import SteadyLock, uncollected
-from headrace.net.thread import LoopThread, loop_thread
+from headrace.net.thread import loop_thread
 
 __all__ = ["AdminClient", "list_these"]
 
@@ -120,15 +120,16 @@ class AdminClient(LiveClient):
     def __init__(self, conf: Mapping[str, Any], logger: Any = None, **properties: Any) -> None:
         if "_core" in self.__dict__ and not self._core.closed:
             raise RuntimeError("Admin already __init__:ialized")
-        config = Config(ADMIN, given_properties(conf, logger, properties), servers_needed=False)
+        self._given = given = ApplicationCallbacks(self)
+        config = Config(
+            ADMIN, given.lend_properties(given_properties(conf, logger, properties)), servers_needed=False)
         self._thread = loop_thread()
         self._waits = ThreadWaits(self._thread)
         self._errors: deque[KafkaError] = deque()
         self._begun: set[Future[Any]] = set()
         self._error_cb = config["error_cb"]
-        self._core = self._thread.call(_make_core(config, self._errors, self._waits))
+        self._core = self._thread.call(_make_core(config, self, self._errors, self._waits))
         self._calls = AdminCalls(self._core)
-        weakref.finalize(self, _close_forgotten, self._thread, self._core).atexit = False
 
     if not TYPE_CHECKING:  # a type checker would take every name for one of a client's
 
@@ -304,13 +305,9 @@ def list_these(admin: AdminClient, topics: Collection[str] | None, timeout_s: fl
     return admin._thread.call(admin._core.list_these(topics, timeout_s))
 
 
-def _close_forgotten(thread: LoopThread, core: ClientCore) -> None:
-    """The client was dropped without `close()`."""
-    if not core.closed:
-        submit(thread, core.close())
-
-
-async def _make_core(config: Config, errors: deque[KafkaError], waits: ThreadWaits) -> ClientCore:
+async def _make_core(
+    config: Config, face: AdminClient, errors: deque[KafkaError], waits: ThreadWaits
+) -> ClientCore:
     def on_error(error: KafkaError) -> None:
         errors.append(error)
         waits.notify()
@@ -319,4 +316,5 @@ async def _make_core(config: Config, errors: deque[KafkaError], waits: ThreadWai
     if config["error_cb"] is not None:
         core.on_error = on_error
     await core.log_in(core.close)
+    when_let_go(face, lambda: not core.closed, core.abandon)
     return core

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-import weakref
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
+from headrace.client.application_callbacks import when_let_go
 from headrace.client.core import ClientCore
 from headrace.client.waits import ThreadWaits, submit
 from headrace.config import CONSUMER, Config
@@ -21,7 +21,7 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import partition_requests
 from headrace.machines.cluster.metadata import TopicInfo
 from headrace.machines.consumer.subscription import Key
-from headrace.net.thread import LoopThread, loop_thread
+from headrace.net.thread import loop_thread
 from headrace.types.admin import ListOffsetsResultInfo
 from headrace.types.records import TopicPartition
 from headrace.wire.schema import Request
@@ -53,10 +53,10 @@ class LogView:
         self._looked_at = _NEVER
         self._watch: Callable[[Mapping[Key, int], float], bool] | None = None
         self._core = self._waits.call(self._start())
-        weakref.finalize(self, _close_forgotten, self._waits.thread, self._core).atexit = False
 
     async def _start(self) -> ClientCore:
         core = ClientCore(self._config)
+        when_let_go(self, lambda: not core.closed, core.abandon)
         core.metadata.want_only(self._names or (), every=self._names is None)
         return core
 
@@ -243,9 +243,3 @@ def patiently(ask: Callable[[float], _T], until: float) -> _T:
             if not failed.error.retriable() or time.monotonic() + _AGAIN_S > end:
                 raise
         time.sleep(_AGAIN_S)
-
-
-def _close_forgotten(thread: LoopThread, core: ClientCore) -> None:
-    """The view was dropped without `close()`."""
-    if not core.closed:
-        submit(thread, core.close())

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import AIOProduceFastPath
+from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
 from headrace.client.core import LiveClient
 from headrace.client.coroutine_callbacks import started, with_started
 from headrace.client.producer.interception import Callback, Deliver, chain_of, resolve
@@ -36,7 +37,8 @@ class AIOProducer(LiveClient):
     """A producer for asyncio (confluent_kafka.aio's names).
 
     `produce()` waits only while the buffer is full; it returns a future of the delivered message:
-    `message = await (await producer.produce("topic", b"value"))`.
+    `message = await (await producer.produce("topic", b"value"))`. Close it, or use it in an `async with` statement:
+    records that wait are lost with a producer that is just let go.
 
     Args:
         producer_conf: properties, see `headrace.config`. Callbacks may be functions, or coroutine functions, which run
@@ -59,45 +61,37 @@ class AIOProducer(LiveClient):
     ) -> None:
         if executor is None and max_workers < 1:
             raise ValueError("max_workers must be at least 1")
-        self._config = Config(PRODUCER, with_started(producer_conf), servers_needed=False)
+        callbacks = ApplicationCallbacks(self)
+        self._config = Config(PRODUCER, callbacks.lend_properties(with_started(producer_conf)), servers_needed=False)
         self._chain = chain_of(self._config)
-        self._calls_if_started: ProducerCalls[LoopWaits] | None = None
-        self._waits = LoopWaits()
+        self._sends = _Sends(self._config, callbacks)
+        self._reports = _Reports(LoopWaits())
+        self._waits = self._reports.waits
         self._run = self._waits.run
+        self._calls_if_started: ProducerCalls[LoopWaits] | None = None
         self._closing: asyncio.Future[None] | None = None
-        self._served = self._changes = 0
 
     @property
     def _calls(self) -> ProducerCalls[LoopWaits]:
         if self._calls_if_started is None:
             if self._closing is not None:
                 raise producer_closed()
-            engine = ProducerEngine(self._config, self._on_change, same_thread=True)
+            engine = self._reports.engine = ProducerEngine(self._config, self._reports.serve, same_thread=True)
+            when_let_go(self._sends, lambda: not engine.closed, engine.abandon)
             engine.deliveries.only_errors = False  # futures are to be resolved in any case
             engine.deliveries.on_unretrieved = functools.partial(_on_unretrieved, asyncio.get_running_loop())
-            calls = self._calls_if_started = ProducerCalls(engine, self._chain, self._waits, serves=lambda: False)
+            calls = self._calls_if_started = self._sends.calls = ProducerCalls(
+                engine, self._chain, self._waits, serves=lambda: False)
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
-                fast_path = AIOProduceFastPath(calls.intercepted.open, self._produce_one, engine.wake, _new_future,
-                                   lambda: self._run(calls.await_brokers()))
+                run = self._run
+                fast_path = AIOProduceFastPath(calls.intercepted.open, self._sends.produce, engine.wake, _new_future,
+                                               lambda: run(calls.await_brokers()))
                 self.__dict__["produce"] = fast_path.produce  # saves Python's frames and a future for each record
         return self._calls_if_started
 
     @property
     def _engine(self) -> ProducerEngine:
         return self._calls.engine
-
-    def _on_change(self) -> None:
-        calls = self._calls_if_started
-        if calls is None:
-            return
-        try:
-            self._served += calls.engine.deliveries.serve()
-        except Exception as error:  # a callback's; the rest of the reports must not wait for ever
-            loop = asyncio.get_running_loop()
-            loop.call_exception_handler({"message": "a callback of a producer raised", "exception": error})
-            loop.call_soon(self._on_change)
-        self._changes += 1
-        self._waits.notify()
 
     async def produce(
         self,
@@ -129,17 +123,8 @@ class AIOProducer(LiveClient):
             KafkaException: the producer takes no records now: it has failed, or is not in a transaction.
             TypeError: topic, value, key or headers are of a wrong type.
         """
-        return await self._produce_one(topic, value, key, partition, on_delivery, timestamp, headers)
-
-    async def _produce_one(
-        self, topic: str, value: Any, key: Any, partition: int,
-        on_delivery: Callable[[KafkaError | None, Message], Any] | None, timestamp: int, headers: Headers | None,
-    ) -> asyncio.Future[Message]:
-        """`produce`, with everything that may be unusual."""
-        calls, future = self._calls, _new_future()
-        report = _Report(future, self._wanted(on_delivery or self._config["on_delivery"]))
-        await self._run(calls.produce_reported((topic, value, key, partition, timestamp, headers), report))
-        return future
+        assert self._calls
+        return await self._sends.produce(topic, value, key, partition, on_delivery, timestamp, headers)
 
     async def send(self, record: ProducerRecord, callback: Callback | None = None) -> asyncio.Future[RecordMetadata]:
         """As `Producer.send`, awaited: `metadata = await (await producer.send(record))`.
@@ -159,14 +144,7 @@ class AIOProducer(LiveClient):
     ) -> int:
         """As `Producer.produce_batch`, awaited: it waits while the buffer is full."""
         default = callback or on_delivery or self._config["on_delivery"]
-        return await self._run(self._calls.produce_batch(topic, messages, partition, default, self._wanted))
-
-    def _wanted(self, callback: Deliver | None) -> Deliver | None:
-        """A callback as `delivery.report.only.error` wants it called."""
-        call: Deliver | None = started(callback)
-        if call is None or not self._config["delivery.report.only.error"]:
-            return call
-        return lambda error, message: None if error is None else call(error, message)
+        return await self._run(self._calls.produce_batch(topic, messages, partition, default, self._sends.wanted))
 
     async def produce_arrow(
         self,
@@ -215,12 +193,13 @@ class AIOProducer(LiveClient):
         Raises:
             ClientClosedError: the producer is closed.
         """
-        engine, before = self._engine, self._changes
+        engine, reports = self._engine, self._reports
         if engine.closed:
             raise producer_closed()
-        if not self._served:
-            await self._waits.wait(Wait(lambda: self._changes != before or engine.closed, deadline(timeout)))
-        served, self._served = self._served, 0
+        if not reports.served:
+            before = reports.changes
+            await self._waits.wait(Wait(lambda: reports.changes != before or engine.closed, deadline(timeout)))
+        served, reports.served = reports.served, 0
         return served
 
     async def flush(self, timeout: float = -1) -> int:
@@ -325,6 +304,70 @@ class AIOProducer(LiveClient):
 
     async def __aexit__(self, *exception: object) -> None:
         await self.close()
+
+
+class _Sends:
+    """How records come into a producer. With the producer, or its `produce`, goes this; nothing on the loop holds it.
+
+    Args:
+        config: the producer's properties.
+        callbacks: the functions among them.
+
+    Attributes:
+        calls: set when the producer starts.
+    """
+
+    calls: ProducerCalls[LoopWaits]
+
+    def __init__(self, config: Config, callbacks: ApplicationCallbacks) -> None:
+        self._config, self._callbacks = config, callbacks
+
+    async def produce(self, topic: str, value: Any, key: Any, partition: int, on_delivery: Deliver | None,
+                      timestamp: int, headers: Headers | None) -> asyncio.Future[Message]:
+        """`AIOProducer.produce`, with everything that may be unusual."""
+        future = _new_future()
+        report = _Report(future, self.wanted(on_delivery or self._config["on_delivery"]))
+        arguments = (topic, value, key, partition, timestamp, headers)
+        await self.calls.waits.run(self.calls.produce_reported(arguments, report))
+        return future
+
+    def wanted(self, callback: Deliver | None) -> Deliver | None:
+        """A callback as `delivery.report.only.error` wants it called."""
+        call: Deliver | None = started(callback)
+        if call is None or not self._config["delivery.report.only.error"]:
+            return call
+        return lambda error, message: None if error is None else call(error, message)
+
+
+class _Reports:
+    """Serves a producer's reports on its loop.
+
+    Args:
+        waits: notified when some were served.
+
+    Attributes:
+        engine: set when the producer starts.
+        served: callbacks called since somebody asked last.
+        changes: how often there was something to look at.
+    """
+
+    def __init__(self, waits: LoopWaits) -> None:
+        self.waits = waits
+        self.engine: ProducerEngine | None = None
+        self.served = self.changes = 0
+
+    def serve(self) -> None:
+        """Call what is due. What a callback raises goes to the loop's exception handler."""
+        if self.engine is None:
+            return
+        try:
+            self.served += self.engine.deliveries.serve()
+        except Exception as error:  # the rest of the reports must not wait for ever
+            loop = asyncio.get_running_loop()
+            loop.call_exception_handler({"message": "a callback of a producer raised", "exception": error})
+            loop.call_soon(self.serve)
+        self.changes += 1
+        self.waits.notify()
 
 
 class AIOTransaction:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from headrace.buffers import DirectLane, DirectPartition, DirectReplies, RecordAccumulator, ServeFastPath
+from headrace.buffers import DirectLane, DirectPartition, DirectReplies, Polling, RecordAccumulator
 from headrace.client.producer.reports import DeliveryReportQueue
 from headrace.client.statistics import ProducerStatistics
 from headrace.machines.cluster.in_flight import LAST_CORRELATION_ID, ClientRequest
@@ -46,7 +46,7 @@ class DirectSends:
         statistics: counts what is stored.
         client_id: of the requests.
         call_soon: calls a function on the loop, from any thread.
-        polling: `poll()` of the producer; None if replies are all the loop's.
+        polling: how the producer is polled; None if replies are all the loop's.
         look_again: has threads that wait see that they may receive.
 
     Attributes:
@@ -55,7 +55,7 @@ class DirectSends:
 
     def __init__(self, sender: Sender, driver: Driver, accumulators: Mapping[str, RecordAccumulator],
                  deliveries: DeliveryReportQueue, statistics: ProducerStatistics, client_id: str,
-                 call_soon: Callable[[Callable[[], object]], object], polling: ServeFastPath | None,
+                 call_soon: Callable[[Callable[[], object]], object], polling: Polling | None,
                  look_again: Callable[[], object]) -> None:
         self.sender, self._driver, self._accumulators = sender, driver, accumulators
         self._deliveries, self.statistics = deliveries, statistics

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from headrace.buffers import ProduceFastPath
+from headrace.buffers import Polling, ProduceFastPath
+from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.core import HANDLE_CLOSED, LiveClient
 from headrace.client.producer.interception import Callback, chain_of
@@ -35,6 +36,57 @@ __all__ = ["Producer", "Transaction", "calls_of"]
 _STEP_ASIDE_S = 50e-6  # as long as a step of the loop, which needs the GIL
 
 DeliveryCallback = Callable[[KafkaError | None, Message], Any]
+
+
+class _SlowPath:
+    """What the fast paths of `produce()` and `poll()` leave. With a producer, or one of its methods, goes this.
+
+    It holds no face, and nothing on the loop holds it: the producer ends when nobody has a way to call it any more.
+    """
+
+    def __init__(self, calls: ProducerCalls[ThreadWaits], callbacks: ApplicationCallbacks) -> None:
+        self._calls, self._callbacks = calls, callbacks
+        self._full_at: tuple[int, int] | None = None  # what waited when `produce()` found no room
+        self.polling = Polling()
+
+    def produce(self, *arguments: Any) -> None:
+        """A record that is not simply appended; notes for `poll()` when there was no room for it."""
+        before = self._calls.load()
+        try:
+            self._calls.intercepted.produce(*arguments)
+        except BufferFullError:
+            self._full_at = before
+            raise
+
+    def poll(self, timeout: float) -> int:
+        """Callbacks are due, or somebody waits for them."""
+        engine, polling = self._calls.engine, self.polling
+        deliveries = engine.deliveries
+        if timeout == 0 and not engine.closed:  # as many call it behind each record: that costs next to nothing
+            served, under_way = deliveries.serve(), engine.buffer_pool.messages
+            if served or not under_way or under_way != polling.polled_for:
+                polling.polled_for = under_way
+                return served
+            timeout = _STEP_ASIDE_S  # nothing was produced since: a mere wait must not keep the loop from the GIL
+        else:
+            self.check_serving("poll")
+        full_at, self._full_at = self._full_at, None
+        if not deliveries.pending:
+            self._calls.waits.wait(self._calls.report_due(timeout, full_at))
+        return deliveries.serve()
+
+    def check_serving(self, call: str) -> None:
+        """Callbacks cannot be called by this thread, or not any more."""
+        self.check_thread(call)
+        engine = self._calls.engine
+        if engine.closed and not engine.deliveries.in_callback():  # `close()` calls callbacks as well
+            raise producer_closed()
+
+    def check_thread(self, call: str) -> None:
+        """On the loop's thread nothing may wait for the loop."""
+        if self._calls.waits.thread.is_here():
+            raise RuntimeError(f"{call}() was called on the thread that the reports come from: do it outside of the "
+                               "callbacks of send()")
 
 
 class Producer(LiveClient):
@@ -66,37 +118,40 @@ class Producer(LiveClient):
         given = {**(config or {}), **properties}
         if logger is not None:
             given["logger"] = logger
-        checked = Config(PRODUCER, given, servers_needed=False)
+        callbacks = ApplicationCallbacks(self)
+        checked = Config(PRODUCER, callbacks.lend_properties(given), servers_needed=False)
         self._closing = threading.RLock()  # a signal's handler may close it as well
         self._waits = waits = ThreadWaits(loop_thread())
         self._run = waits.run
         chain = chain_of(checked)
         try:
-            self._engine = engine = waits.call(self._make(checked))
+            self._engine = engine = waits.call(self._make(checked, callbacks))
         except BaseException:
             if chain is not None:
                 chain.close()
             raise
         engine.deliveries.on_served = waits.notify
-        self._serving = engine.deliveries.fast_path(engine, self._poll)
-        engine.receive_directly(self._serving, waits.look_again)
-        if type(self).poll is Producer.poll:
-            self.__dict__["poll"] = self._serving.poll
-        self._calls = ProducerCalls(engine, chain, waits, serves=lambda: True)
-        self._full_at: tuple[int, int] | None = None  # what waited when `produce()` found no room
+        self._calls = calls = ProducerCalls(engine, chain, waits, serves=lambda: True)
+        self._slow_path = slow_path = _SlowPath(calls, callbacks)
+        engine.receive_directly(slow_path.polling, waits.look_again)
+        self._poll = engine.deliveries.fast_path(slow_path.polling, engine, slow_path.poll).poll
         wake = Backpressure(engine.wake, engine.buffer_pool, waits.thread.is_here).wake
-        fast_path = ProduceFastPath(self._calls.intercepted.open, self._produce_unusual, wake, checked["on_delivery"])
-        self._produce = fast_path.produce
+        self._produce = ProduceFastPath(
+            calls.intercepted.open, slow_path.produce, wake, callbacks.held("on_delivery")).produce
+        if type(self).poll is Producer.poll:
+            self.__dict__["poll"] = self._poll
         if type(self).produce is Producer.produce:
-            self.__dict__["produce"] = fast_path.produce  # saves a Python frame for each record
+            self.__dict__["produce"] = self._produce  # saves a Python frame for each record
 
-    async def _make(self, config: Config) -> ProducerEngine:
-        return await self._engine_class(config, self._waits.notify).log_in()
+    async def _make(self, config: Config, callbacks: ApplicationCallbacks) -> ProducerEngine:
+        engine = await self._engine_class(config, self._waits.notify).log_in()
+        when_let_go(callbacks, lambda: not engine.closed, engine.abandon)  # records that wait are lost, as documented
+        return engine
 
     if not TYPE_CHECKING:  # a type checker would take every name for one of a producer's
 
         def __getattr__(self, name: str) -> Any:
-            if name in ("_calls", "_engine", "_produce", "_run", "_serving", "_waits"):  # as in `Consumer`
+            if name in ("_calls", "_engine", "_poll", "_produce", "_run", "_slow_path", "_waits"):  # as in `Consumer`
                 raise ClientClosedError("Producer has been closed: its __init__() was not called, or failed")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -133,15 +188,6 @@ class Producer(LiveClient):
             TypeError: value, key or headers are of a wrong type.
         """
         self._produce(topic, value, key, partition, callback, on_delivery, timestamp, headers)
-
-    def _produce_unusual(self, *arguments: Any) -> None:
-        """A record that is not simply appended; notes for `poll()` when there was no room for it."""
-        before = self._calls.load()
-        try:
-            self._calls.intercepted.produce(*arguments)
-        except BufferFullError:
-            self._full_at = before
-            raise
 
     def send(self, record: ProducerRecord, callback: Callback | None = None) -> Future[RecordMetadata]:
         """Put a record on its way (Java: `KafkaProducer.send`). `poll()` need not be called.
@@ -273,22 +319,7 @@ class Producer(LiveClient):
             ClientClosedError: the producer is closed.
             RuntimeError: called to wait in a callback of `send()`, on the thread that the reports come from.
         """
-        return self._serving.poll(timeout)
-
-    def _poll(self, timeout: float) -> int:
-        engine, deliveries = self._engine, self._engine.deliveries
-        if timeout == 0 and not engine.closed:  # as many call it behind each record: that costs next to nothing
-            served, under_way = deliveries.serve(), engine.buffer_pool.messages
-            if served or not under_way or under_way != self._serving.polled_for:
-                self._serving.polled_for = under_way
-                return served
-            timeout = _STEP_ASIDE_S  # nothing was produced since: a mere wait must not keep the loop from the GIL
-        else:
-            self._check_serving("poll")
-        full_at, self._full_at = self._full_at, None
-        if not deliveries.pending:
-            self._waits.wait(self._calls.report_due(timeout, full_at))
-        return deliveries.serve()
+        return self._poll(timeout)
 
     def flush(self, timeout: float = -1) -> int:
         """Send everything now, wait for the reports and call their callbacks.
@@ -303,7 +334,7 @@ class Producer(LiveClient):
             ClientClosedError: the producer is closed.
             RuntimeError: called in a callback of `send()`, on the thread that the reports come from.
         """
-        self._check_serving("flush")
+        self._slow_path.check_serving("flush")
         self._calls.count_poll()
         return self._run(self._calls.flush(deadline(timeout)))
 
@@ -467,7 +498,7 @@ class Producer(LiveClient):
             for closes in map(self._closing.acquire, (not waited_for,)):  # noqa: B007 - in one step, for Ctrl-C
                 break
             if closes and not engine.closed:  # else the thread that is closing it does the rest
-                self._check_thread("close")
+                self._slow_path.check_thread("close")
                 self._run(self._calls.close(spare_callbacks=True))
         finally:
             if closes:
@@ -486,27 +517,12 @@ class Producer(LiveClient):
             raise ClientClosedError(HANDLE_CLOSED)
         return self._calls
 
-    def _check_serving(self, call: str) -> None:
-        self._check_thread(call)
-        if self._engine.closed and not self._engine.deliveries.in_callback():  # `close()` calls callbacks as well
-            raise producer_closed()
-
-    def _check_thread(self, call: str) -> None:
-        if self._waits.thread.is_here():
-            raise RuntimeError(f"{call}() was called on the thread that the reports come from: do it outside of the "
-                               "callbacks of send()")
-
-    def __del__(self) -> None:
-        engine = self.__dict__.get("_engine")  # the constructor may have failed
-        if engine is not None and not engine.closed:  # records that wait are lost, as documented
-            with contextlib.suppress(RuntimeError):
-                self._waits.thread.call_soon(engine.abandon)
-
     def __len__(self) -> int:
-        if "_engine" not in self.__dict__:
+        if "_slow_path" not in self.__dict__:
             return 0
-        if self._serving.replies is not None:
-            self._serving.replies.look()
+        replies = self._slow_path.polling.replies
+        if replies is not None:
+            replies.look()
         return len(self._engine)
 
     def __bool__(self) -> bool:

@@ -67,7 +67,7 @@ class ProducerCalls(Generic[W]):
         engine: as given.
         waits: as given.
         serves: as given; another server of callbacks may replace it.
-        serve_last: called when nothing more will come, for the callbacks that are left.
+        serve_last: how another thread calls the callbacks that are left, when nothing more will come; None for none.
         intercepted: where records come in: interceptors, then the engine.
         record_ids: for records that `send()` is given without one; None leaves them as they are.
     """
@@ -77,7 +77,7 @@ class ProducerCalls(Generic[W]):
         self.engine = engine
         self.waits: W = waits
         self.serves = serves
-        self.serve_last: Callable[[], object] = self._serve
+        self.serve_last: Callable[[], object] | None = None
         self.intercepted = InterceptedSend(engine, chain)
         self.record_ids: Iterator[int] | None = None
         self._sends_alone = threading.Lock()  # Ctrl-C may leave it locked: then nobody is alone any more
@@ -462,7 +462,7 @@ class ProducerCalls(Generic[W]):
         finally:
             yield engine.close()
             try:
-                self.serve_last()
+                (self.serve_last or self._serve)()
             finally:
                 self.intercepted.close()
 

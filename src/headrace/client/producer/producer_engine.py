@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from headrace.buffers import BufferPool, DirectReplies, ServeFastPath, implementation
+from headrace.buffers import BufferPool, DirectReplies, Polling, implementation
 from headrace.client.core import ClientCore
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
@@ -99,7 +99,7 @@ class ProducerEngine:
         self._driver.listeners[BatchDone] = (self.deliveries.add, self.statistics.on_batch)
         self._sender = self._make_sender()
         self._direct_sends: DirectSends | None = None
-        self.polling: ServeFastPath | None = None
+        self.polling: Polling | None = None
         self._look_again: Callable[[], object] = bool
         self.wake = self._driver.stirrer(self._sender) if same_thread else self._driver.waker(self._sender)
         balance = balance_of(config, self.accumulators.all, self._batch_queues, self.client.metadata)
@@ -204,11 +204,11 @@ class ProducerEngine:
                 self.config["client.id"], waking(self._loop), self.polling, self._look_again)
         self._direct_sends.lend(effect)
 
-    def receive_directly(self, polling: ServeFastPath, look_again: Callable[[], object]) -> None:
+    def receive_directly(self, polling: Polling, look_again: Callable[[], object]) -> None:
         """Let the threads that poll take replies by themselves, where they can.
 
         Args:
-            polling: the producer's `poll()`.
+            polling: how the producer is polled.
             look_again: has threads that wait see that they may.
         """
         if threads_may_receive():

@@ -21,8 +21,8 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.net.thread import loop_thread
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import OFFSET_BEGINNING, OFFSET_INVALID, TopicPartition
+from tests.support.let_go import SOON_S, is_gone, until
 
-SOON_S = 5.0
 RECORDS = 5
 
 
@@ -41,14 +41,6 @@ def conf(broker: EmbeddedBroker, request: pytest.FixtureRequest) -> dict[str, An
     """Properties of a member of a group that would keep its partitions for a long time if nobody told the group."""
     return {"bootstrap.servers": broker.bootstrap_servers, "group.id": f"group of {request.node.name}",
             "auto.offset.reset": "earliest", "session.timeout.ms": 60_000, "fetch.wait.max.ms": 50}
-
-
-def until(happened: Callable[[], Any]) -> None:
-    """Wait until something has happened, which it does soon."""
-    deadline = time.monotonic() + SOON_S
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.01)
 
 
 def members(conf: dict[str, Any]) -> int:
@@ -178,12 +170,12 @@ def test_a_consumer_without_a_group_is_gone_when_it_is_let_go(conf: dict[str, An
 
 
 def test_a_consumer_whose_brokers_are_away_is_gone_when_it_is_let_go(conf: dict[str, Any]) -> None:
-    running = tasks_and_timers()
     reader = Consumer({**conf, "bootstrap.servers": "127.0.0.1:1"})
     reader.subscribe(["t"])
     assert reader.poll(0.1) is None
+    driver = weakref.ref(reader._engine._client.driver)  # the loop's timers and tasks lead to it, and to no other's
     del reader
-    until(lambda: tasks_and_timers() <= running)
+    until(lambda: is_gone(driver))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import tracemalloc
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from headrace.errors import CorruptRecordError
 from headrace.records.compression import GZIP, LZ4, SNAPPY, ZSTD
 from headrace.records.legacy.message_set_writer import write_message_set
+from tests.support.peak_memory import peak_bytes
 from tests.unit.records.samples import LIMIT, contents, simple, tabled, taken, told
 
 from .by_hand import message, wrapper
@@ -142,26 +142,26 @@ def test_checksums_of_wrapped_messages_are_compared_when_asked(twin: Any) -> Non
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4])
 def test_a_wrapper_may_not_decompress_to_more_than_the_limit(twin: Any, codec: int) -> None:
     data = wrapper(message(0, bytes(1 << 24)), 0, codec=codec)
-    tracemalloc.start()
-    for act in (lambda: twin.Cursor(data, "t", 0, 0, max_decompressed_bytes=1000).take(1),
-                lambda: twin.read_columns(data, "t", 0, 0, 9, max_decompressed_bytes=1000)):
-        with pytest.raises(CorruptRecordError, match="more than 1000 bytes"):
-            act()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 1 << 22
+
+    def refused() -> None:
+        for act in (lambda: twin.Cursor(data, "t", 0, 0, max_decompressed_bytes=1000).take(1),
+                    lambda: twin.read_columns(data, "t", 0, 0, 9, max_decompressed_bytes=1000)):
+            with pytest.raises(CorruptRecordError, match="more than 1000 bytes"):
+                act()
+
+    assert peak_bytes(refused) < 1 << 22
 
 
 def test_records_of_a_large_set_are_made_one_by_one(twin: Any) -> None:
     inner = b"".join(message(offset, None, magic=0) for offset in range(50_000))
     data = wrapper(inner, 49_999, magic=0)
-    tracemalloc.start()
-    cursor = twin.Cursor(data, "t", 0, 0, check_crcs=False)
-    count = sum(len(cursor.take(10)) for _ in range(100))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert (count, cursor.position) == (1000, 1000)
-    assert peak < 3 * len(inner)
+
+    def read() -> None:
+        cursor = twin.Cursor(data, "t", 0, 0, check_crcs=False)
+        count = sum(len(cursor.take(10)) for _ in range(100))
+        assert (count, cursor.position) == (1000, 1000)
+
+    assert peak_bytes(read) < 3 * len(inner)
 
 
 sets = st.builds(

@@ -4,7 +4,6 @@ import io
 import json
 import random
 import time
-import tracemalloc
 
 import fastavro
 import pytest
@@ -19,6 +18,7 @@ from headrace.client.schema_serdes.codecs.avro_limits import (
     payload_check,
 )
 from headrace.errors import SerializationError
+from tests.support.peak_memory import peak_bytes
 
 LIST = '{"type":"record","name":"L","fields":[{"name":"next","type":["null","L"]}]}'
 TREE = '{"type":"record","name":"T","fields":[{"name":"of","type":{"type":"array","items":"T"}}]}'
@@ -60,13 +60,14 @@ def test_values_that_nest_too_deep_are_an_error_and_do_not_end_the_process(text,
 @pytest.mark.parametrize("count", [MAX_EMPTY_ITEMS + 1, 1 << 40, (1 << 63) - 1])
 def test_an_array_that_claims_items_without_bytes_is_refused_at_once(text, count) -> None:
     read = reader_of(parsed(text))
-    tracemalloc.start()
-    began = time.process_time()
-    with pytest.raises(SerializationError, match="items without bytes"):
-        read(long(count) + b"\0")
-    assert time.process_time() - began < 1
-    assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    tracemalloc.stop()
+
+    def refused() -> None:
+        began = time.process_time()
+        with pytest.raises(SerializationError, match="items without bytes"):
+            read(long(count) + b"\0")
+        assert time.process_time() - began < 1
+
+    assert peak_bytes(refused) < 1_000_000
 
 
 def test_many_small_arrays_of_nothing_count_together() -> None:
@@ -80,11 +81,12 @@ def test_many_small_arrays_of_nothing_count_together() -> None:
                                   '{"type":"map","values":"int"}', TREE])
 def test_lengths_that_are_not_there_are_errors_within_little_memory(kind, count) -> None:
     text = f'{{"type":"record","name":"R","fields":[{{"name":"a","type":{kind}}},{{"name":"z","type":"double"}}]}}'
-    tracemalloc.start()
-    with pytest.raises(SerializationError):
-        reader_of(parsed(text))(long(count) + b"\1\1")
-    assert tracemalloc.get_traced_memory()[1] < 1_000_000
-    tracemalloc.stop()
+
+    def refused() -> None:
+        with pytest.raises(SerializationError):
+            reader_of(parsed(text))(long(count) + b"\1\1")
+
+    assert peak_bytes(refused) < 1_000_000
 
 
 def doubling(times: int, kind: object, name: str = "D") -> object:
@@ -110,13 +112,14 @@ def wide(fields: int) -> object:
     (wide(MAX_EMPTY_ITEMS + MAX_VALUES_PER_BYTE), b"")])
 def test_records_of_many_values_and_few_bytes_are_refused_at_once(schema, payload) -> None:
     read = reader_of(parsed(json.dumps(schema)))
-    tracemalloc.start()
-    began = time.process_time()
-    with pytest.raises(SerializationError, match=r"values for each of its|items without bytes|ends within"):
-        read(payload)
-    assert time.process_time() - began < 2
-    assert tracemalloc.get_traced_memory()[1] < 5_000_000
-    tracemalloc.stop()
+
+    def refused() -> None:
+        began = time.process_time()
+        with pytest.raises(SerializationError, match=r"values for each of its|items without bytes|ends within"):
+            read(payload)
+        assert time.process_time() - began < 2
+
+    assert peak_bytes(refused) < 5_000_000
 
 
 def test_a_record_of_many_values_is_read_where_it_has_bytes_for_them() -> None:
