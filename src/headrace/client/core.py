@@ -293,6 +293,16 @@ class ClientCore:
                 raise KafkaException(error)
             await asyncio.sleep(wait_s)
 
+    def set_sasl_credentials(self, username: str, password: str) -> None:
+        """Log in with another user and password from now on. From any thread.
+
+        Raises:
+            ConfigError: one is empty, or has a NUL character.
+            TypeError: one is not str.
+        """
+        self.config.set_sasl_credentials(username, password)
+        self.driver.log_in_anew()
+
     async def close(self) -> None:
         """Close all connections. The second call does nothing."""
         if self._unusable is None:

@@ -78,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         self._lent_to: Reader | None = None
         self._replies_lent = False  # the borrower has what comes as well
         self._proved = self._paused = False  # on the present socket a request was answered; the kernel has no room
+        self._outdated = False  # the credentials have changed since it was dialled
 
     @property
     def queued(self) -> tuple[int, int]:
@@ -280,13 +281,21 @@ class Connection(asyncio.BufferedProtocol):
 
     def _dial(self, first_version: int = FIRST_VERSION) -> None:
         self._go("dial")
-        self._closing_for, self._proved = None, False
+        self._closing_for, self._proved, self._outdated = None, False, False
         self._used_at = self._settings.clock()
         self._traffic.connects += 1
         self._reader = reply_reader(self._settings.max_reply_bytes, known=self._traffic.rx > 0)
         self._opening = ConnectionSetup(self._settings, self.node, first_version, self)
         self.dialling = self._loop.create_task(self._connect())
         self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
+
+    def log_in_anew(self) -> None:
+        """There are other credentials: dial at once, and forget it where those before are refused."""
+        if self.state is ConnectionState.BACKOFF:
+            self._alarms.cancel(self._on_backoff_over)
+            self._on_backoff_over()
+        else:
+            self._outdated = True
 
     async def _connect(self) -> None:
         try:
@@ -404,6 +413,9 @@ class Connection(asyncio.BufferedProtocol):
         self._expires_at = float("inf")
         if isinstance(cause, HandshakeRestartError):
             self._dial(first_version=0)
+            return
+        if self._outdated and phase is Phase.SASL and not self.pipeline:
+            self._dial()
             return
         if garbled or not (phase is Phase.OPEN or quiet):
             self._back_off()

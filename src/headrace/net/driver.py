@@ -13,6 +13,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from headrace.errors import KafkaError, KafkaException
@@ -336,6 +337,15 @@ class Driver:
     def connection(self, node_id: int, request: Request) -> Connection | None:
         """The connection to a broker for requests of this kind; None before the first."""
         return self._connections.get((node_id, _LANES.get(request.api_key, 0)))
+
+    def log_in_anew(self) -> None:
+        """There are other credentials: no connection rests because those before were refused. From any thread."""
+        def dial() -> None:
+            for connection in self._connections.values():
+                connection.log_in_anew()
+
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(dial)
 
     def any_node(self) -> int:
         """The least busy of the best connected brokers; where there is a choice, a random one."""

@@ -257,7 +257,7 @@ class AdminClient(LiveClient):
             ValueError: one is empty.
         """
         self._check_handle()
-        self._core.config.set_sasl_credentials(username, password)
+        self._core.set_sasl_credentials(username, password)
 
     def __len__(self) -> int:
         """Calls that are under way, and errors that wait for `poll()`; 0 once it is closed."""

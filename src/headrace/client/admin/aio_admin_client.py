@@ -182,7 +182,7 @@ class AIOAdminClient(LiveClient):
     async def set_sasl_credentials(self, username: str, password: str) -> None:
         """As `AdminClient.set_sasl_credentials`."""
         self._core.check_open()
-        self._core.config.set_sasl_credentials(username, password)
+        self._core.set_sasl_credentials(username, password)
 
     def __len__(self) -> int:
         """Calls that are under way."""

@@ -338,7 +338,7 @@ class ConsumerEngine:
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Log in as somebody else from now on."""
         self.machines.check_open(HANDLE_CLOSED)
-        self.machines.config.set_sasl_credentials(username, password)
+        self.machines.client.set_sasl_credentials(username, password)
 
     # Ending
 

@@ -227,7 +227,7 @@ class AIOProducer(LiveClient):
 
     async def set_sasl_credentials(self, username: str, password: str) -> None:
         """As `Producer.set_sasl_credentials`."""
-        self._engine.config.set_sasl_credentials(username, password)
+        self._engine.client.set_sasl_credentials(username, password)
 
     async def metrics(self) -> Metrics:
         """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `types.metrics`."""

@@ -385,7 +385,7 @@ class Producer(LiveClient):
         Raises:
             ConfigError: one is empty, or has a NUL character.
         """
-        self._handle.engine.config.set_sasl_credentials(username, password)
+        self._handle.engine.client.set_sasl_credentials(username, password)
 
     def metrics(self) -> Metrics:
         """What `stats_cb` gets, as a dictionary: librdkafka's names, documented in `types.metrics`."""

@@ -392,7 +392,7 @@ class ShareEngine:
         """Log in as somebody else from now on."""
         with self._turn:
             self.machines.check_open()
-            self.machines.config.set_sasl_credentials(username, password)
+            self.machines.client.set_sasl_credentials(username, password)
 
     def close(self) -> Steps[None]:
         """Send what is acknowledged, release the rest, leave the group and close all connections."""

@@ -9,10 +9,15 @@ import pytest
 from headrace import Consumer, Producer, TopicPartition
 from headrace.errors import KafkaError, KafkaException
 from headrace.net.thread import loop_thread
+from headrace.wire.frame import RequestFrame
 from headrace.wire.messages.cluster.metadata import MetadataRequest
-from headrace.wire.messages.cluster.session import SaslAuthenticateRequest, SaslHandshakeRequest
+from headrace.wire.messages.cluster.session import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+)
 from tests.support.sasl_broker import PLAIN, SaslBroker, client
-from tests.support.scripted_broker import HANG_UP, ScriptedBroker
+from tests.support.scripted_broker import HANG_UP, SILENCE, ScriptedBroker
 
 
 def test_a_refusal_fails_what_waits_at_once_and_shows_no_password() -> None:
@@ -43,6 +48,86 @@ def test_a_client_that_was_refused_goes_on_trying_with_backoff() -> None:
             with pytest.raises(KafkaException):
                 await core.list_topics(None, 5)
         assert (await core.list_topics(None, 5)).cluster_id == "test"
+        await core.close()
+
+    asyncio.run(run())
+
+
+RESTS = {"reconnect.backoff.ms": 60_000, "reconnect.backoff.max.ms": 60_000}
+
+
+def admits(broker: SaslBroker, password: bytes) -> None:
+    def answer(frame: RequestFrame) -> SaslAuthenticateResponse:
+        if frame.request.auth_bytes.endswith(password):
+            return broker.authenticate(frame)
+        return SaslAuthenticateResponse(error_code=58, error_message="no such user", auth_bytes=b"")
+
+    broker.on(SaslAuthenticateRequest, answer)
+
+
+def test_other_credentials_are_tried_at_once_where_those_before_were_refused() -> None:
+    async def run() -> None:
+        broker = SaslBroker()
+        admits(broker, b"other")
+        core = client(broker, PLAIN, **RESTS)
+        with pytest.raises(KafkaException, match="no such user"):
+            await core.list_topics(None, 5)
+        core.set_sasl_credentials("u", "other")
+        assert (await core.list_topics(None, 5)).cluster_id == "test"
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_refusal_of_credentials_that_were_replaced_meanwhile_is_not_told() -> None:
+    async def run() -> None:
+        broker = SaslBroker()
+        broker.on(SaslAuthenticateRequest, SILENCE)
+        errors: list[KafkaError] = []
+        core = client(broker, PLAIN, **RESTS)
+        core.on_error = errors.append
+        listing = asyncio.create_task(core.list_topics(None, 5))
+        async with asyncio.timeout(5):
+            while not broker.count(SaslAuthenticateRequest):
+                await asyncio.sleep(0.001)
+        core.set_sasl_credentials("u", "other")
+        await asyncio.sleep(0.01)
+        admits(broker, b"other")
+        refused = next(frame for frame in broker.seen if isinstance(frame.request, SaslAuthenticateRequest))
+        broker.open[0].answer(refused, SaslAuthenticateResponse(
+            error_code=58, error_message="no such user", auth_bytes=b""))
+        assert (await listing).cluster_id == "test"
+        assert errors == []
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_other_credentials_that_are_refused_as_well_are_told_and_rest() -> None:
+    async def run() -> None:
+        broker = SaslBroker()
+        broker.refuse()
+        core = client(broker, PLAIN, **RESTS)
+        for attempts in (1, 2):
+            with pytest.raises(KafkaException, match="no such user"):
+                await core.list_topics(None, 5)
+            assert broker.count(SaslAuthenticateRequest) == attempts
+            core.set_sasl_credentials("u", "other")
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_what_is_open_goes_on_under_the_credentials_that_it_has() -> None:
+    async def run() -> None:
+        broker = SaslBroker()
+        core = client(broker, PLAIN)
+        for _ in range(2):  # the first is answered by a bootstrap server
+            await core.list_topics(None, 5)
+        connections = broker.connections
+        core.set_sasl_credentials("u", "other")
+        await core.list_topics(None, 5)
+        assert broker.connections == connections
         await core.close()
 
     asyncio.run(run())
