@@ -37,8 +37,8 @@ class AIOProducer(LiveClient):
     """A producer for asyncio (confluent_kafka.aio's names).
 
     `produce()` waits only while the buffer is full; it returns a future of the delivered message:
-    `message = await (await producer.produce("topic", b"value"))`. Close it, or use it in an `async with` statement:
-    records that wait are lost with a producer that is just let go.
+    `message = await (await producer.produce("topic", b"value"))`. Close it, or use it in an `async with` statement. One
+    that is just let go delivers what waits, as long as the loop runs, and ends then.
 
     Args:
         producer_conf: properties, see `headrace.config`. Callbacks may be functions, or coroutine functions, which run
@@ -77,13 +77,14 @@ class AIOProducer(LiveClient):
             if self._closing is not None:
                 raise producer_closed()
             engine = self._reports.engine = ProducerEngine(self._config, self._reports.serve, same_thread=True)
-            when_let_go(self._sends, lambda: not engine.closed, engine.abandon)
             engine.deliveries.only_errors = False  # futures are to be resolved in any case
             engine.deliveries.on_unretrieved = functools.partial(_on_unretrieved, asyncio.get_running_loop())
             calls = self._calls_if_started = self._sends.calls = ProducerCalls(
                 engine, self._chain, self._waits, serves=lambda: False)
+            run = self._run
+            when_let_go(self._sends, lambda: not engine.closed,
+                        lambda: engine.abandon(run(calls.close(spare_callbacks=False))))
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
-                run = self._run
                 fast_path = AIOProduceFastPath(calls.intercepted.open, self._sends.produce, engine.wake, _new_future,
                                                lambda: run(calls.await_brokers()))
                 self.__dict__["produce"] = fast_path.produce  # saves Python's frames and a future for each record

@@ -15,7 +15,7 @@ import math
 import os
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import BufferPool, DirectReplies, Polling, implementation
@@ -304,9 +304,13 @@ class ProducerEngine:
         if self._sealers is not None:
             self._sealers.shutdown(wait=False)
 
-    def abandon(self) -> None:
-        """The producer was let go without being closed: close it without waiting. On the loop."""
-        self._closing = self._loop.create_task(self.close())
+    def abandon(self, closing: Coroutine[Any, Any, object] | None = None) -> None:
+        """The producer was let go without being closed: close it without waiting. On the loop.
+
+        Args:
+            closing: a gentler way to close it than to give up what waits.
+        """
+        self._closing = self._loop.create_task(self.close() if closing is None else closing)
 
     def after_fork(self) -> None:
         """In a forked child: there is no loop, no connection, and nothing that may be sent."""

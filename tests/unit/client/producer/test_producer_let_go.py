@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from headrace import KafkaAsyncProducer, KafkaSyncProducer
+from headrace.client.consumer.aio_consumer import AIOConsumer
 from headrace.client.producer.aio_producer import AIOProducer
 from headrace.client.producer.producer import Producer
 from headrace.client.producer.serializing_producers import SerializingProducer
 from headrace.errors import KafkaError, KafkaException
 from headrace.testing import EmbeddedBroker
-from headrace.types.records import ProducerRecord
+from headrace.types.records import ProducerRecord, TopicPartition
 from tests.support.let_go import SOON_S, aio_until, is_gone, until
 
 AWAY = {"bootstrap.servers": "127.0.0.1:1"}
@@ -211,14 +212,49 @@ def test_an_asyncio_producer_that_is_let_go_leaves_nothing(used: bool, conf: dic
     asyncio.run(main())
 
 
-def test_records_of_an_asyncio_producer_that_is_let_go_fail(conf: dict[str, Any]) -> None:
+def test_records_of_an_asyncio_producer_that_is_let_go_are_delivered(conf: dict[str, Any]) -> None:
     async def main() -> None:
-        waiting = await AIOProducer(AWAY).produce("t", b"value")
+        waiting = [await (producer := AIOProducer({**conf, "linger.ms": 50})).produce("t", b"value")]
+        waiting.append(await producer.produce("u", b"value"))
+        driver = on_the_loop(producer)
+        del producer
+        gc.collect()
+        async with asyncio.timeout(SOON_S):
+            assert [(await delivery).error() for delivery in waiting] == [None, None]
+        await aio_until(lambda: is_gone(driver))
+
+    asyncio.run(main())
+
+
+def test_records_of_an_asyncio_producer_that_is_let_go_fail_where_brokers_are_away() -> None:
+    async def main() -> None:
+        producer = AIOProducer({**AWAY, "message.timeout.ms": 50, "linger.ms": 0})
+        waiting, driver = await producer.produce("t", b"value"), on_the_loop(producer)
+        del producer
         gc.collect()
         async with asyncio.timeout(SOON_S):
             with pytest.raises(KafkaException) as caught:
                 await waiting
-        assert caught.value.args[0].code() == KafkaError._PURGE_QUEUE
+        assert caught.value.args[0].code() == KafkaError._MSG_TIMED_OUT
+        await aio_until(lambda: is_gone(driver))
+
+    asyncio.run(main())
+
+
+def test_an_open_transaction_of_an_asyncio_producer_that_is_let_go_is_aborted(conf: dict[str, Any]) -> None:
+    async def main() -> None:
+        producer = AIOProducer({**conf, "transactional.id": "let go"})
+        await producer.init_transactions()
+        await producer.begin_transaction()
+        assert (await (await producer.produce("x", b"aborted"))).error() is None
+        del producer
+        gc.collect()
+        async with AIOProducer(conf) as other, AIOConsumer({**conf, "group.id": "g"}) as reader:
+            await (await other.produce("x", b"behind it"))
+            await reader.assign([TopicPartition("x", 0, 0)])
+            message = await reader.poll(SOON_S)
+            assert message is not None, "a transaction that is open would hold it back"
+            assert message.value() == b"behind it"
 
     asyncio.run(main())
 
