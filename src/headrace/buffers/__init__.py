@@ -28,6 +28,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.record_accumulator import WAKE, RecordAccumulator
     from headrace.buffers.report_run import ReportRun
     from headrace.buffers.spin_wait import SpinWait
+    from headrace.buffers.tether import Tether
 else:
     from headrace.buffers._buffer import (
         WAKE,
@@ -46,6 +47,7 @@ else:
         ReportRun,
         ServeFastPath,
         SpinWait,
+        Tether,
         append_columns,
     )
 
@@ -69,6 +71,7 @@ __all__ = [
     "ReportRun",
     "ServeFastPath",
     "SpinWait",
+    "Tether",
     "append_columns",
     "implementation",
 ]

@@ -19,3 +19,4 @@ from headrace.buffers.record_accumulator import WAKE as WAKE
 from headrace.buffers.record_accumulator import RecordAccumulator as RecordAccumulator
 from headrace.buffers.report_run import ReportRun as ReportRun
 from headrace.buffers.spin_wait import SpinWait as SpinWait
+from headrace.buffers.tether import Tether as Tether

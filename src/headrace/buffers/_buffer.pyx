@@ -1890,6 +1890,14 @@ async def yielded(yield_to_loop, delivery):
 
 
 @cython.final
+@cython.no_gc
+cdef class Tether:
+    """Ends behind the object that holds it; see the plain twin."""
+
+    cdef object __weakref__
+
+
+@cython.final
 cdef class FutureCondition:
     """What guards a future, and wakes who waits for it; see the plain twin."""
 

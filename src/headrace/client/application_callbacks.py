@@ -16,9 +16,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from headrace.buffers import Tether
 from headrace.config import PROPERTIES
 
-__all__ = ["ApplicationCallbacks", "when_let_go"]
+__all__ = ["ApplicationCallbacks"]
 
 _NAMES = {name: row.name for row in PROPERTIES.values() if row.kind == "callable" for name in (row.name, *row.aliases)}
 
@@ -31,18 +32,28 @@ class ApplicationCallbacks:
     """
 
     def __init__(self, face: Any) -> None:
-        self._face = weakref.ref(face)
         self._functions: dict[object, Callable[..., Any] | None] = {}
+        self._link = _Link()
+        self._tether = Tether()
+        self._end: weakref.finalize[..., Tether] | None = None
+        self.renew(face)
+
+    def renew(self, face: Any) -> None:
+        """Let the functions be called in the face's last call as well, which may be one in a `__del__` method.
+
+        Before the collector calls those of a circle, it has cut the weak references to all that is in it.
+        """
+        self._link.holder, self._link.face = weakref.ref(self), weakref.ref(face)
 
     def lend(self, key: object, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
         """A function that calls the one held under a key, as long as the face is there; None for none."""
         self._functions[key] = function
         if function is None:
             return None
-        holder = weakref.ref(self)
+        link = self._link
 
         def call(*arguments: Any) -> Any:
-            held = holder()
+            held = link.holder()
             now = None if held is None else held._functions[key]
             return None if now is None else now(*arguments)
 
@@ -54,8 +65,8 @@ class ApplicationCallbacks:
 
     def lend_with_face(self, key: object, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
         """Lend a function that gets the face in front of the other arguments; None for none."""
-        face = self._face
-        return self.lend(key, None if function is None else lambda *arguments: function(face(), *arguments))
+        link = self._link
+        return self.lend(key, None if function is None else lambda *arguments: function(link.face(), *arguments))
 
     def lend_properties(self, properties: Mapping[str, Any]) -> dict[str, Any]:
         """Properties with the functions among them lent."""
@@ -66,16 +77,28 @@ class ApplicationCallbacks:
         """The function itself, for who may hold it: a face."""
         return self._functions.get(key)
 
+    def when_let_go(self, usable: Callable[[], bool], abandon: Callable[[], object]) -> None:
+        """Have `abandon` called on the running loop once the face is let go, behind what `__del__` methods call.
 
-def when_let_go(face: Any, usable: Callable[[], bool], abandon: Callable[[], object]) -> None:
-    """Have `abandon` called on the running loop once a face is let go.
+        Args:
+            usable: whether there is something to do; called on the thread on which the face ends.
+            abandon: called on the loop. Neither may lead back to the face, nor to a function that it holds.
+        """
+        self.end_with(_let_go, asyncio.get_running_loop(), usable, abandon).atexit = False
 
-    Args:
-        face: the client.
-        usable: whether there is something to do; called on the thread on which the face ends.
-        abandon: called on the loop. Neither may lead back to the face.
-    """
-    weakref.finalize(face, _let_go, asyncio.get_running_loop(), usable, abandon).atexit = False
+    def end_with(self, action: Callable[..., object], *arguments: Any) -> weakref.finalize[..., Tether]:
+        """Have something else called, on the thread on which the face is let go, or when the interpreter ends."""
+        if self._end is not None:
+            self._end.detach()
+        self._end = weakref.finalize(self._tether, action, *arguments)
+        return self._end
+
+
+class _Link:
+    """Leads from functions that were lent to who holds them, and to the face."""
+
+    holder: weakref.ref[ApplicationCallbacks]
+    face: weakref.ref[Any]
 
 
 def _let_go(loop: asyncio.AbstractEventLoop, usable: Callable[[], bool], abandon: Callable[[], object]) -> None:

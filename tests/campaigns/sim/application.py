@@ -79,7 +79,7 @@ class Consumer(AIOConsumer):
         self._running, self._fast_path = 0, PollFastPath(AIOConsumer._next)
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(
-            config, self, self._given, self._waits.notify, awaits=True, connector=connect, clock=clock,
+            config, self._given, self._waits.notify, awaits=True, connector=connect, clock=clock,
             jitter=chance.random, membership=member)
 
     async def vanish(self) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
+from headrace.buffers import implementation
+from headrace.client.application_callbacks import ApplicationCallbacks
 
 
 class Face:
@@ -103,7 +104,7 @@ def test_of_properties_only_functions_that_a_client_calls_are_lent() -> None:
 def test_a_client_that_is_let_go_is_abandoned_on_its_loop() -> None:
     async def main() -> None:
         face, done = Face(), asyncio.Event()
-        when_let_go(face, lambda: True, done.set)
+        face.callbacks.when_let_go(lambda: True, done.set)
         await asyncio.sleep(0)
         assert not done.is_set()
         del face
@@ -117,7 +118,7 @@ def test_a_client_that_is_let_go_is_abandoned_on_its_loop() -> None:
 def test_a_client_that_was_closed_before_is_not_abandoned() -> None:
     async def main() -> None:
         face, abandoned = Face(), []
-        when_let_go(face, lambda: False, lambda: abandoned.append(1))
+        face.callbacks.when_let_go(lambda: False, lambda: abandoned.append(1))
         del face
         gc.collect()
         for _ in range(3):
@@ -131,9 +132,41 @@ def test_a_client_that_outlives_its_loop_raises_nothing() -> None:
     faces, abandoned = [Face()], []
 
     async def main() -> None:
-        when_let_go(faces[0], lambda: True, lambda: abandoned.append(1))
+        faces[0].callbacks.when_let_go(lambda: True, lambda: abandoned.append(1))
 
     asyncio.run(main())
     faces.clear()
     gc.collect()
     assert abandoned == []
+
+
+@pytest.mark.skipif(implementation == "plain", reason="the collector sees the plain twin, and ends it first")
+def test_in_a_circle_a_client_ends_behind_the_del_methods_that_may_still_call_it() -> None:
+    told: list[Any] = []
+
+    class Owner:
+        def __init__(self) -> None:
+            self.face = Face()
+            self.lent = self.face.callbacks.lend("key", self.called)
+            self.face.callbacks.end_with(told.append, "end")
+
+        def called(self) -> None:
+            told.append("called")
+
+        def __del__(self) -> None:
+            self.face.callbacks.renew(self.face)
+            assert self.lent is not None
+            self.lent()
+            told.append("del")
+
+    Owner()
+    gc.collect()
+    assert told == ["called", "del", "end"]
+
+
+def test_what_is_to_be_done_at_the_end_takes_the_place_of_what_was() -> None:
+    face, told = Face(), list[str]()
+    face.callbacks.end_with(told.append, "first")
+    face.callbacks.end_with(told.append, "second")
+    del face
+    assert told == ["second"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from headrace.arguments import given_properties
 from headrace.client.admin.admin_area import ByKey
 from headrace.client.admin.admin_calls import AdminCalls, signed
-from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
+from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.core import HANDLE_CLOSED, ClientCore, LiveClient
 from headrace.client.result_future import ResultFuture, end_together
@@ -128,7 +128,7 @@ class AdminClient(LiveClient):
         self._errors: deque[KafkaError] = deque()
         self._begun: set[Future[Any]] = set()
         self._error_cb = config["error_cb"]
-        self._core = self._thread.call(_make_core(config, self, self._errors, self._waits))
+        self._core = self._thread.call(_make_core(config, given, self._errors, self._waits))
         self._calls = AdminCalls(self._core)
 
     if not TYPE_CHECKING:  # a type checker would take every name for one of a client's
@@ -306,7 +306,7 @@ def list_these(admin: AdminClient, topics: Collection[str] | None, timeout_s: fl
 
 
 async def _make_core(
-    config: Config, face: AdminClient, errors: deque[KafkaError], waits: ThreadWaits
+    config: Config, given: ApplicationCallbacks, errors: deque[KafkaError], waits: ThreadWaits
 ) -> ClientCore:
     def on_error(error: KafkaError) -> None:
         errors.append(error)
@@ -316,5 +316,5 @@ async def _make_core(
     if config["error_cb"] is not None:
         core.on_error = on_error
     await core.log_in(core.close)
-    when_let_go(face, lambda: not core.closed, core.abandon)
+    given.when_let_go(lambda: not core.closed, core.abandon)
     return core

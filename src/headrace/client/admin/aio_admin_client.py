@@ -17,7 +17,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from headrace.arguments import given_properties
 from headrace.client.admin.admin_area import ByKey
 from headrace.client.admin.admin_calls import AdminCalls, signed
-from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
+from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.core import ClientCore, LiveClient
 from headrace.client.coroutine_callbacks import with_started
 from headrace.config import ADMIN, Config
@@ -86,7 +86,7 @@ class AIOAdminClient(LiveClient):
         given = self._given.lend_properties(with_started(given_properties(conf, logger, properties)))
         self._core = core = ClientCore(
             Config(ADMIN, given, servers_needed=False), closed_text="AIOAdminClient has been closed: make a new one")
-        when_let_go(self, lambda: not core.closed, core.abandon)
+        self._given.when_let_go(lambda: not core.closed, core.abandon)
         self._calls = AdminCalls(self._core)
         self._tasks: set[asyncio.Task[Any]] = set()
 

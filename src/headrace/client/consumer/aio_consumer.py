@@ -63,7 +63,7 @@ class AIOConsumer(LiveClient):
         self._fast_path = PollFastPath(AIOConsumer._next)
         self._loop = asyncio.get_running_loop()
         self._given = ApplicationCallbacks(self)
-        self._engine = ConsumerEngine(consumer_conf, self, self._given, self._waits.notify, awaits=True)
+        self._engine = ConsumerEngine(consumer_conf, self._given, self._waits.notify, awaits=True)
 
     # Reading
 

@@ -73,7 +73,7 @@ class Consumer(LiveClient):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     async def _make(self, config: Mapping[str, Any]) -> ConsumerEngine:
-        engine = await ConsumerEngine(config, self, self._given, self._waits.notify).log_in()
+        engine = await ConsumerEngine(config, self._given, self._waits.notify).log_in()
         engine.machines.receive_directly(self._waits.look_again)
         return engine
 
@@ -458,6 +458,7 @@ class Consumer(LiveClient):
         """Commit, leave the group and close all connections. Closing twice does no harm."""
         if "_engine" in self.__dict__:
             self._waits.wakeup.forget()
+            self._given.renew(self)
             self._waits.run(self._engine.close(), gives_up=True)
 
     def __enter__(self) -> Self:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.arguments import instance_of, list_of
-from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
+from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_machines import ConsumerMachines
 from headrace.client.consumer.consumer_offsets import ConsumerOffsets, Partitions
@@ -56,8 +56,7 @@ class ConsumerEngine:
 
     Args:
         config: properties, see `headrace.config.PROPERTIES`.
-        face: the consumer, which when it is let go ends this.
-        given: holds the application's callbacks for the face.
+        given: holds the application's callbacks for the face, the consumer; when that is let go, this ends.
         on_change: wakes what waits in the face, when there may be something to take or to call.
         awaits: callbacks may be coroutine functions.
         connector: opens streams; real sockets when None.
@@ -72,7 +71,7 @@ class ConsumerEngine:
     """
 
     def __init__(
-        self, config: Mapping[str, Any], face: Any, given: ApplicationCallbacks, on_change: Callable[[], object], *,
+        self, config: Mapping[str, Any], given: ApplicationCallbacks, on_change: Callable[[], object], *,
         awaits: bool = False, connector: Connector | None = None, clock: Clock = monotonic,
         jitter: Callable[[], float] = jitter, membership: MembershipFactory = membership_of,
     ) -> None:
@@ -87,7 +86,7 @@ class ConsumerEngine:
         self.rebalances = Rebalances(machines, self.offsets, awaits)
         self.callbacks, self.group = machines.callbacks, machines.group
         self._client, self._fetcher, self._subscription = machines.client, machines.fetcher, machines.subscription
-        when_let_go(face, lambda: machines.usable, self._abandon)
+        given.when_let_go(lambda: machines.usable, self._abandon)
 
     async def log_in(self) -> ConsumerEngine:
         """This engine, once it has the token of `oauth_cb`, where there is one; else it is closed."""

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
-from headrace.client.application_callbacks import when_let_go
+from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.core import ClientCore
 from headrace.client.waits import ThreadWaits, submit
 from headrace.config import CONSUMER, Config
@@ -48,6 +48,7 @@ class LogView:
 
     def __init__(self, config: Mapping[str, Any], names: Collection[str] | None) -> None:
         self._config = Config(CONSUMER, {**config, "group.id": ""})
+        self._given = ApplicationCallbacks(self)
         self._waits = ThreadWaits(loop_thread())
         self._names = None if names is None else frozenset(names)
         self._looked_at = _NEVER
@@ -56,7 +57,7 @@ class LogView:
 
     async def _start(self) -> ClientCore:
         core = ClientCore(self._config)
-        when_let_go(self, lambda: not core.closed, core.abandon)
+        self._given.when_let_go(lambda: not core.closed, core.abandon)
         core.metadata.want_only(self._names or (), every=self._names is None)
         return core
 

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import AIOProduceFastPath
-from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
+from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.core import LiveClient
 from headrace.client.coroutine_callbacks import started, with_started
 from headrace.client.producer.interception import Callback, Deliver, chain_of, resolve
@@ -82,8 +82,8 @@ class AIOProducer(LiveClient):
             calls = self._calls_if_started = self._sends.calls = ProducerCalls(
                 engine, self._chain, self._waits, serves=lambda: False)
             run = self._run
-            when_let_go(self._sends, lambda: not engine.closed,
-                        lambda: engine.abandon(run(calls.close(spare_callbacks=False))))
+            self._sends.callbacks.when_let_go(
+                lambda: not engine.closed, lambda: engine.abandon(run(calls.close(spare_callbacks=False))))
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
                 fast_path = AIOProduceFastPath(calls.intercepted.open, self._sends.produce, engine.wake, _new_future,
                                                lambda: run(calls.await_brokers()))
@@ -315,13 +315,14 @@ class _Sends:
         callbacks: the functions among them.
 
     Attributes:
+        callbacks: as given.
         calls: set when the producer starts.
     """
 
     calls: ProducerCalls[LoopWaits]
 
     def __init__(self, config: Config, callbacks: ApplicationCallbacks) -> None:
-        self._config, self._callbacks = config, callbacks
+        self._config, self.callbacks = config, callbacks
 
     async def produce(self, topic: str, value: Any, key: Any, partition: int, on_delivery: Deliver | None,
                       timestamp: int, headers: Headers | None) -> asyncio.Future[Message]:

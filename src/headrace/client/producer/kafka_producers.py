@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import functools
 import itertools
 import logging
 import threading
-import weakref
 from collections.abc import Mapping
 from typing import Any, Self
 
 from headrace.client.core import LiveClient
 from headrace.client.producer.interception import Callback
-from headrace.client.producer.producer import Producer, calls_of
+from headrace.client.producer.producer import Producer, calls_of, end_with
 from headrace.client.producer.producer_calls import ProducerCalls
 from headrace.client.waits import ThreadWaits, Wait
 from headrace.config import PRODUCER, PROPERTIES, Config
@@ -57,7 +57,7 @@ class _KafkaProducer(LiveClient):
         self._calls = calls_of(producer)
         self._calls.record_ids = itertools.count()
         self._run = self._calls.waits.run
-        self._closing = weakref.finalize(self, _close_anywhere, producer)
+        self._closing = end_with(producer, functools.partial(_close_anywhere, self._calls))
 
     def flush(self, timeout: float = -1) -> int:
         """Send everything now and wait until every callback was called.
@@ -214,7 +214,7 @@ class _Caller:
         while deliveries.pending or not self._stopping:
             try:
                 deliveries.serve()
-            except Exception:
+            except BaseException:  # also what would end the thread, which nobody else stands in for
                 _log.exception("a callback of a KafkaAsyncProducer raised")
             self._waits.notify()  # the calls that wait for the callbacks
             self._calls.count_poll()
@@ -230,11 +230,17 @@ class _Caller:
             self._thread.join()
 
 
-def _close_anywhere(producer: Producer) -> None:
+def _close_anywhere(calls: ProducerCalls[ThreadWaits]) -> None:
     """Close a producer that was let go, in another thread where waiting is not allowed."""
+    if calls.engine.closed:
+        return
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        producer.close()
+        _close(calls)
     else:
-        threading.Thread(target=producer.close, name="headrace-close", daemon=True).start()
+        threading.Thread(target=_close, args=(calls,), name="headrace-close", daemon=True).start()
+
+
+def _close(calls: ProducerCalls[ThreadWaits]) -> None:
+    calls.waits.run(calls.close(spare_callbacks=True))

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from headrace.buffers import Polling, ProduceFastPath
-from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
+from headrace.buffers import Polling, ProduceFastPath, Tether
+from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.core import HANDLE_CLOSED, LiveClient
 from headrace.client.producer.interception import Callback, chain_of
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from headrace.client.producer.column_feed import ColumnRole
     from headrace.types.metrics import Metrics
 
-__all__ = ["Producer", "Transaction", "calls_of"]
+__all__ = ["Producer", "Transaction", "calls_of", "end_with"]
 
 _STEP_ASIDE_S = 50e-6  # as long as a step of the loop, which needs the GIL
 
@@ -45,7 +46,7 @@ class _SlowPath:
     """
 
     def __init__(self, calls: ProducerCalls[ThreadWaits], callbacks: ApplicationCallbacks) -> None:
-        self._calls, self._callbacks = calls, callbacks
+        self._calls, self.callbacks = calls, callbacks
         self._full_at: tuple[int, int] | None = None  # what waited when `produce()` found no room
         self.polling = Polling()
 
@@ -145,7 +146,7 @@ class Producer(LiveClient):
 
     async def _make(self, config: Config, callbacks: ApplicationCallbacks) -> ProducerEngine:
         engine = await self._engine_class(config, self._waits.notify).log_in()
-        when_let_go(callbacks, lambda: not engine.closed, engine.abandon)  # records that wait are lost, as documented
+        callbacks.when_let_go(lambda: not engine.closed, engine.abandon)  # records that wait are lost, as documented
         return engine
 
     if not TYPE_CHECKING:  # a type checker would take every name for one of a producer's
@@ -240,7 +241,7 @@ class Producer(LiveClient):
             ClientClosedError: the producer is closed.
             TypeError: something is of a wrong type; no record was accepted.
         """
-        report = callback or on_delivery or self._engine.config["on_delivery"]
+        report = callback or on_delivery or self._slow_path.callbacks.held("on_delivery")
         return self._run(self._calls.produce_batch(topic, messages, partition, report))
 
     def produce_arrow(
@@ -538,6 +539,19 @@ class Producer(LiveClient):
 def calls_of(producer: Producer) -> ProducerCalls[ThreadWaits]:
     """The calls behind a producer, for modules that send through it in ways of their own."""
     return producer._calls
+
+
+def end_with(producer: Producer, action: Callable[[], object]) -> weakref.finalize[..., Tether]:
+    """Have something done when a producer is let go, or the interpreter ends, in place of giving up what waits.
+
+    Args:
+        producer: not closed yet.
+        action: called on the thread on which it ends. It must not lead back to the producer.
+
+    Returns:
+        Its `detach()` keeps it from being called.
+    """
+    return producer._slow_path.callbacks.end_with(action)
 
 
 class Transaction:

@@ -57,12 +57,24 @@ class RegistryRequest(NamedTuple):
         return "/".join(quote(part, safe="") if part.strip(".") else part.replace(".", "%2E") for part in self.path)
 
 
-class Transport(Protocol):
-    """Carries requests to a registry."""
+class Sessions(dict[asyncio.AbstractEventLoop, Any]):
+    """What is open, by loop. It leads back to no client: it is closed when its client is let go."""
 
-    @property
-    def connected(self) -> bool:
-        """Whether there may be something to close."""
+    async def aclose(self) -> None:
+        """Close what is open on the running loop. A later request opens anew."""
+        session = self.pop(asyncio.get_running_loop(), None)
+        if session is not None:
+            await session.aclose()
+
+
+class Transport(Protocol):
+    """Carries requests to a registry.
+
+    Attributes:
+        sessions: what is open, if anything may be.
+    """
+
+    sessions: Sessions
 
     async def send(self, request: RegistryRequest, headers: Mapping[str, str]) -> Any:
         """The JSON that answers a request, None for an empty answer.
@@ -70,9 +82,6 @@ class Transport(Protocol):
         Raises:
             SchemaRegistryError: the registry refused, or there is no answer that can be read.
         """
-
-    async def aclose(self) -> None:
-        """Close what is open."""
 
 
 def jittered_s(first_s: float, limit_s: float, failures: int, chance: float) -> float:
@@ -148,13 +157,8 @@ class HttpTransport:
         self._check_proxy()
         secured = any((url or "").startswith("https:") for url in (*settings.urls, settings.proxy))
         self._tls = tls_of(settings.tls) if secured or any(settings.tls) else False  # False: nothing to verify
-        self._sessions: dict[asyncio.AbstractEventLoop, Any] = {}
+        self.sessions = Sessions()
         self._first = 0
-
-    @property
-    def connected(self) -> bool:
-        """See `Transport`."""
-        return bool(self._sessions)
 
     async def send(self, request: RegistryRequest, headers: Mapping[str, str]) -> Any:
         """See `Transport`."""
@@ -176,12 +180,6 @@ class HttpTransport:
             _log.debug("%s; %d other registries are left", failed, len(urls) - place - 1)
         assert failed is not None  # there is at least one URL
         raise failed
-
-    async def aclose(self) -> None:
-        """See `Transport`. A later request opens anew."""
-        session = self._sessions.pop(asyncio.get_running_loop(), None)
-        if session is not None:
-            await session.aclose()
 
     def _check_proxy(self) -> None:
         if self._settings.proxy is not None:
@@ -252,14 +250,14 @@ class HttpTransport:
     def _session(self) -> Any:
         """The connections of this loop: those of another cannot be used, nor those from before a fork."""
         loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
+        session = self.sessions.get(loop)
         if session is None:
             session = self._http.AsyncClient(verify=self._tls, auth=self._settings.basic, timeout=None,
                                              proxy=self._settings.proxy)
-            self._sessions[loop] = session
-            for other in list(self._sessions):
+            self.sessions[loop] = session
+            for other in list(self.sessions):
                 if other.is_closed():
-                    self._sessions.pop(other, None)
+                    self.sessions.pop(other, None)
         return session
 
 

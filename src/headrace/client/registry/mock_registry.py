@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from headrace.client.registry.http_transport import RegistryRequest
+from headrace.client.registry.http_transport import RegistryRequest, Sessions
 from headrace.client.registry.registry_settings import MOCK
 from headrace.errors import SchemaRegistryError
 from headrace.interpreter import SteadyLock
@@ -249,18 +249,11 @@ class MockTransport:
 
     def __init__(self, registry: MockRegistry) -> None:
         self._registry = registry
-
-    @property
-    def connected(self) -> bool:
-        """False: there is nothing to close."""
-        return False
+        self.sessions = Sessions()
 
     async def send(self, request: RegistryRequest, headers: Mapping[str, str]) -> Any:
         """See `client.registry.http_transport.Transport`."""
         return self._registry.answer(request)
-
-    async def aclose(self) -> None:
-        """There is nothing to close."""
 
 
 _shared: weakref.WeakValueDictionary[str, MockRegistry] = weakref.WeakValueDictionary()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from headrace.client.registry.credentials import Bearer, bearer_of, headers_of
-from headrace.client.registry.http_transport import HttpTransport, RegistryRequest, Transport
+from headrace.client.registry.http_transport import HttpTransport, RegistryRequest, Sessions, Transport
 from headrace.client.registry.mock_registry import MockTransport, mock_registry
 from headrace.client.registry.registry_settings import MOCK, RegistrySettings
 from headrace.client.registry.schema_cache import SchemaCache
@@ -54,9 +54,14 @@ class RegistryEngine:
         self.closed = False
 
     @property
+    def sessions(self) -> Sessions:
+        """What is open."""
+        return self._transport.sessions
+
+    @property
     def connected(self) -> bool:
         """Whether there may be something to close."""
-        return self._transport.connected
+        return bool(self.sessions)
 
     def ask(self, request: RegistryRequest) -> Steps[Any]:
         """Send a request. Returns its answer's JSON.
@@ -96,7 +101,7 @@ class RegistryEngine:
     async def aclose(self) -> None:
         """Close the connections. Calls after it raise."""
         self.closed = True
-        await self._transport.aclose()
+        await self.sessions.aclose()
 
     def _headers(self) -> Steps[Mapping[str, str]]:
         if self.closed:

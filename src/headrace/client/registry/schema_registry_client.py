@@ -10,7 +10,9 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
+from headrace.buffers import Tether
 from headrace.client.registry.configuration_calls import ConfigurationCalls
+from headrace.client.registry.http_transport import Sessions
 from headrace.client.registry.registry_engine import RegistryEngine, id_of
 from headrace.client.registry.registry_settings import MOCK, with_mock_url
 from headrace.client.registry.schema_calls import SchemaCalls
@@ -47,7 +49,8 @@ class SchemaRegistryClient:
         self._subjects = SubjectCalls(self._engine)
         self._configuration = ConfigurationCalls(self._engine)
         self._thread_waits: ThreadWaits | None = None
-        weakref.finalize(self, _close_forgotten, self._engine).atexit = False
+        self._tether = Tether()
+        weakref.finalize(self._tether, _close_forgotten, self._engine.sessions).atexit = False
 
     @staticmethod
     def new_client(conf: Mapping[str, Any]) -> SchemaRegistryClient:
@@ -514,7 +517,7 @@ class MockSchemaRegistryClient(SchemaRegistryClient):
         super().__init__(with_mock_url(conf))
 
 
-def _close_forgotten(engine: RegistryEngine) -> None:
+def _close_forgotten(sessions: Sessions) -> None:
     """The client was dropped without `close()`."""
-    if engine.connected:
-        submit(loop_thread(), engine.aclose())
+    if sessions:
+        submit(loop_thread(), sessions.aclose())

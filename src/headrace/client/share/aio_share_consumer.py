@@ -42,7 +42,7 @@ class AIOShareConsumer(LiveClient):
         self._waits = LoopWaits()
         self._loop = asyncio.get_running_loop()
         self._given = ApplicationCallbacks(self)
-        self._engine = ShareEngine(config, self, self._given, self._waits.notify, awaits=True)
+        self._engine = ShareEngine(config, self._given, self._waits.notify, awaits=True)
 
     async def subscribe(self, topics: list[str]) -> None:
         """As `ShareConsumer.subscribe`, awaited."""

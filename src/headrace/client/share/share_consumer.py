@@ -66,7 +66,7 @@ class ShareConsumer(LiveClient):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     async def _make(self, config: Mapping[str, Any]) -> ShareEngine:
-        return await ShareEngine(config, self, self._given, self._waits.notify).log_in()
+        return await ShareEngine(config, self._given, self._waits.notify).log_in()
 
     # Choosing what to read
 
@@ -200,6 +200,7 @@ class ShareConsumer(LiveClient):
         """
         if "_engine" in self.__dict__:
             self._waits.wakeup.forget()
+            self._given.renew(self)
             self._waits.run(self._engine.close(), gives_up=True)
 
     def __enter__(self) -> ShareConsumer:

@@ -17,7 +17,7 @@ from typing import Any
 from uuid import uuid4
 
 from headrace.arguments import instance_of, list_of
-from headrace.client.application_callbacks import ApplicationCallbacks, when_let_go
+from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.share.polled_messages import Messages
 from headrace.client.share.share_machines import ShareMachines
 from headrace.client.waits import Steps, Wait, seconds
@@ -81,8 +81,7 @@ class ShareEngine:
 
     Args:
         config: properties, see `headrace.config.PROPERTIES`.
-        face: the consumer, which when it is let go ends this.
-        given: holds the application's callbacks for the face.
+        given: holds the application's callbacks for the face, the consumer; when that is let go, this ends.
         on_change: wakes what waits in the face, when there may be something to take or to call.
         awaits: callbacks may be coroutine functions.
         connector: opens streams; real sockets when None.
@@ -93,7 +92,7 @@ class ShareEngine:
     """
 
     def __init__(
-        self, config: Mapping[str, Any], face: Any, given: ApplicationCallbacks, on_change: Callable[[], object], *,
+        self, config: Mapping[str, Any], given: ApplicationCallbacks, on_change: Callable[[], object], *,
         awaits: bool = False, connector: Connector | None = None, clock: Clock = monotonic,
     ) -> None:
         settings = Config(SHARE, given.lend_properties(config), servers_needed=False)
@@ -110,7 +109,7 @@ class ShareEngine:
         self._answers: dict[Key, KafkaError | None] = {}
         self._tell: AcknowledgementCallback | None = None
         self._turn = _Turn()
-        when_let_go(face, lambda: self.machines.usable, self._abandon)
+        given.when_let_go(lambda: self.machines.usable, self._abandon)
 
     async def log_in(self) -> ShareEngine:
         """This engine, once it has the token of `oauth_cb`, where there is one; else it is closed."""

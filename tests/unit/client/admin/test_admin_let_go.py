@@ -59,6 +59,6 @@ def test_an_asyncio_admin_client_that_is_let_go_leaves_nothing(brokers: str, con
         owner, driver = await used()
         await aio_until(lambda: is_gone(owner))
         await aio_until(lambda: is_gone(driver))
-        assert asyncio.all_tasks() == {asyncio.current_task()}
+        await aio_until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
 
     asyncio.run(main())

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from headrace.admin import AdminClient
+from headrace.buffers import implementation
 from headrace.client.consumer.aio_consumer import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.producer.producer import Producer
@@ -144,6 +145,32 @@ def test_callbacks_that_lead_back_to_a_consumer_do_not_keep_it(conf: dict[str, A
     gc.collect()
     assert gone() is None
     until(lambda: members(conf) == 0)
+
+
+@pytest.mark.skipif(implementation == "plain", reason="the collector sees the plain twin of what a client ends with")
+def test_who_closes_in_a_del_method_is_told_and_commits_also_in_a_circle(conf: dict[str, Any]) -> None:
+    revoked: list[int] = []
+
+    class Owner:
+        def __init__(self) -> None:
+            self.reader = Consumer({**conf, "error_cb": self.told})
+            self.reader.subscribe(["t"], on_revoke=self.revoked)
+
+        def told(self, error: KafkaError) -> None:
+            pass
+
+        def revoked(self, reader: Consumer, partitions: list[TopicPartition]) -> None:
+            assert reader is self.reader
+            revoked.append(len(partitions))
+
+        def __del__(self) -> None:
+            self.reader.close()
+
+    joined(Owner().reader)
+    gc.collect()
+    assert revoked == [1]
+    with Consumer(conf) as other:
+        assert other.committed([TopicPartition("t", 0)], SOON_S)[0].offset == 1
 
 
 def test_callbacks_that_wait_to_be_called_do_not_keep_a_consumer(conf: dict[str, Any]) -> None:

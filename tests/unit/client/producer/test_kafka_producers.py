@@ -311,6 +311,16 @@ def test_a_producer_that_is_alive_when_the_interpreter_ends_delivers_first(broke
     assert (done.stdout, done.stderr, done.returncode) == (b"told None\n", b"", 0)
 
 
+def test_a_callback_that_ends_its_thread_does_not_end_the_one_of_the_producer(props, caplog):
+    called = []
+    with KafkaAsyncProducer(props) as producer, caplog.at_level(logging.ERROR, "headrace"):
+        producer.send(ProducerRecord("one", b"1"), lambda metadata, error: sys.exit("mine"))
+        producer.send(ProducerRecord("one", b"2"), lambda metadata, error: called.append(error))
+        assert producer.flush(10) == 0
+        assert called == [None]
+    assert "a callback of a KafkaAsyncProducer raised" in caplog.text
+
+
 def test_what_a_callback_raises_is_logged_and_the_others_are_called(props, caplog):
     told = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -12,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from headrace import KafkaAsyncProducer, KafkaSyncProducer
+from headrace import EventsPollingOption, KafkaAsyncProducer, KafkaSyncProducer
+from headrace.buffers import implementation
 from headrace.client.consumer.aio_consumer import AIOConsumer
 from headrace.client.producer.aio_producer import AIOProducer
 from headrace.client.producer.producer import Producer
@@ -152,6 +154,43 @@ def test_callbacks_that_lead_back_to_a_producer_do_not_keep_it(brokers: str, con
     until(lambda: is_gone(driver))
 
 
+@pytest.mark.skipif(implementation == "plain", reason="the collector sees the plain twin of what a client ends with")
+def test_who_flushes_in_a_del_method_has_its_records_delivered_also_in_a_circle(conf: dict[str, Any]) -> None:
+    reports: list[Any] = []
+
+    class Owner:
+        def __init__(self) -> None:
+            self.producer = Producer({**conf, "linger.ms": 50, "error_cb": self.told})
+            self.producer.produce("t", b"value", on_delivery=lambda error, message: reports.append(error))
+
+        def told(self, error: KafkaError) -> None:
+            pass
+
+        def __del__(self) -> None:
+            reports.append(self.producer.flush(SOON_S))
+
+    Owner()
+    gc.collect()
+    assert reports == [None, 0]
+
+
+@pytest.mark.parametrize("kind", [
+    KafkaSyncProducer, KafkaAsyncProducer,
+    lambda conf: KafkaAsyncProducer(conf, EventsPollingOption.MANUAL)], ids=["sync", "async", "manual"])
+def test_callbacks_that_lead_back_to_a_kafka_producer_do_not_keep_it(kind: Any, conf: dict[str, Any]) -> None:
+    threads = threading.active_count()
+
+    def used() -> tuple[weakref.ref[Any], weakref.ref[Any]]:
+        worker = Worker(conf, kind)
+        worker.producer.flush(SOON_S)
+        return weakref.ref(worker), on_the_loop(worker.producer._producer)
+
+    worker, driver = used()
+    until(lambda: is_gone(worker))
+    until(lambda: is_gone(driver))
+    until(lambda: threading.active_count() <= threads)
+
+
 def test_the_callback_of_all_records_is_called_also_through_an_alias(conf: dict[str, Any]) -> None:
     reports: list[Any] = []
     with Producer({**conf, "dr_msg_cb": lambda error, message: reports.append((error, message.value()))}) as producer:
@@ -207,7 +246,7 @@ def test_an_asyncio_producer_that_is_let_go_leaves_nothing(used: bool, conf: dic
         finally:
             gc.enable()
         await aio_until(lambda: is_gone(driver))
-        assert asyncio.all_tasks() == {asyncio.current_task()}
+        await aio_until(lambda: asyncio.all_tasks() == {asyncio.current_task()})
 
     asyncio.run(main())
 

@@ -49,7 +49,7 @@ def run(conf: dict[str, Any], *requests: RegistryRequest, waits: Waits | None = 
                 answer = await transport.send(request, {})
             return answer
         finally:
-            await transport.aclose()
+            await transport.sessions.aclose()
 
     return asyncio.run(main())
 
@@ -171,7 +171,7 @@ def test_a_call_asks_each_registry_though_others_find_one_meanwhile(registry: Sc
             assert await transport.send(SUBJECTS, {}) == ["a"]
             go.set()
             assert await waits == ["a"]
-            await transport.aclose()
+            await transport.sessions.aclose()
 
         asyncio.run(main())
 
@@ -318,7 +318,7 @@ def test_a_task_that_is_cancelled_ends_the_request(registry: ScriptedRegistry) -
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await transport.aclose()
+        await transport.sessions.aclose()
 
     try:
         asyncio.run(main())
@@ -335,7 +335,7 @@ def test_loops_that_run_at_once_keep_their_connections(registry: ScriptedRegistr
         for _ in range(3):
             turn.wait()
             await transport.send(SUBJECTS, {})
-        await transport.aclose()
+        await transport.sessions.aclose()
 
     threads = [threading.Thread(target=asyncio.run, args=(ask(),)) for _ in range(2)]
     for thread in threads:

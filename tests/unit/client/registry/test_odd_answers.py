@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.client.registry.answers import Answer, read
-from headrace.client.registry.http_transport import RegistryRequest
+from headrace.client.registry.http_transport import RegistryRequest, Sessions
 from headrace.errors import SchemaRegistryError
 from headrace.schema_registry import AssociationCreateOrUpdateRequest, Schema, SchemaRegistryClient, ServerConfig
 
@@ -42,16 +42,11 @@ ODD: tuple[Any, ...] = (*VALUES, *({name: value} for name in NAMES for value in 
 class Odd:
     """Answers with what it was given last."""
 
-    connected = False
-
     def __init__(self) -> None:
-        self.body = b""
+        self.body, self.sessions = b"", Sessions()
 
     async def send(self, request: RegistryRequest, headers: Mapping[str, str]) -> Any:
         return read(Answer(200, self.body, {}))
-
-    async def aclose(self) -> None:
-        pass
 
 
 def test_every_call_is_tried() -> None:

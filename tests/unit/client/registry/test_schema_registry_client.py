@@ -7,7 +7,9 @@ import os
 import signal
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from headrace.client.registry import schema_registry_client
 from headrace.errors import ClientClosedError
 from headrace.schema_registry import Schema, SchemaRegistryClient
 from headrace.schema_registry.mock_schema_registry_client import MockSchemaRegistryClient
+from tests.support.let_go import is_gone, until
 from tests.support.scripted_registry import Said, ScriptedRegistry
 
 TEXT = Schema('"string"')
@@ -89,6 +92,27 @@ def test_a_client_that_is_dropped_closes_its_connections(registry: ScriptedRegis
     while engine.connected and time.monotonic() < end:
         time.sleep(0.001)
     assert not engine.connected
+
+
+def test_a_source_of_tokens_that_leads_back_to_a_client_does_not_keep_it(registry: ScriptedRegistry) -> None:
+    registry.answers(["a"])
+
+    class Owner:
+        def __init__(self) -> None:
+            self.client = SchemaRegistryClient({
+                "url": registry.url, "bearer.auth.credentials.source": "CUSTOM",
+                "bearer.auth.custom.provider.function": self.token, "bearer.auth.custom.provider.config": {}})
+
+        def token(self, config: Any) -> dict[str, str]:
+            return {"bearer.auth.token": "t", "bearer.auth.logical.cluster": "l", "bearer.auth.identity.pool.id": "p"}
+
+    owner = Owner()
+    assert owner.client.get_subjects() == ["a"]
+    gone, sessions = weakref.ref(owner), owner.client._engine.sessions
+    assert sessions
+    del owner
+    until(lambda: is_gone(gone))
+    until(lambda: not sessions)
 
 
 def test_it_gives_its_properties_back_and_shows_no_secret(registry: ScriptedRegistry) -> None:

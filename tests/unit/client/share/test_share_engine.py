@@ -38,7 +38,7 @@ class Bench:
         self.face, self.waits = Face(), LoopWaits()
         self.callbacks = ApplicationCallbacks(self.face)
         self.engine = ShareEngine({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "error_cb": print, **named},
-                                  self.face, self.callbacks, self.waits.notify, awaits=True, clock=lambda: self.now)
+                                  self.callbacks, self.waits.notify, awaits=True, clock=lambda: self.now)
         self.fetcher, self.session = self.engine.machines.fetcher, ShareSession(1)
         self.given: Given = []
         self.fetcher.acknowledge = self.take  # type: ignore[method-assign,assignment]
