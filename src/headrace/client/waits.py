@@ -19,11 +19,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
+from sys import is_finalizing
 from typing import Any, Protocol, TypeVar
 
 from headrace.buffers import FutureCondition, SpinWait, implementation
 from headrace.errors import WakeupError
-from headrace.net.thread import SLICE_S, LoopCall, LoopThread
+from headrace.net.thread import SLICE_S, LoopCall, LoopThread, too_late
 from headrace.slotted import slotted
 
 __all__ = [
@@ -277,6 +278,8 @@ class ThreadWaits:
             while not happened() and (left_s := until - time.monotonic()) > 0:
                 if self.wakeup.asked:
                     self.wakeup.heed()
+                if is_finalizing():
+                    raise too_late()
                 sleeper.sleep(min(left_s, longest_s))
                 look()
         finally:
@@ -345,6 +348,8 @@ class SteadyFuture(Future[T]):
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """As `Future.exception`."""
         if not self.done():
+            if is_finalizing():
+                raise too_late()
             self._condition.sleep(self.done, timeout)
         if not self.done():
             raise TimeoutError

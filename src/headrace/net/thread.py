@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -16,13 +17,21 @@ from concurrent.futures import CancelledError
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, Generic, TypeVar
 
+from headrace.errors import ClientClosedError
 from headrace.interpreter import SteadyLock
 
-__all__ = ["LoopCall", "SLICE_S", "LoopThread", "loop_thread", "stepping_aside", "waking"]
+__all__ = ["SLICE_S", "LoopCall", "LoopThread", "loop_thread", "stepping_aside", "too_late", "waking"]
 
 _T = TypeVar("_T")
 SLICE_S = 0.05 if os.name == "nt" else 3600.0
 """The longest that a wait lasts in one piece: on Windows, Python delivers Ctrl-C only between two of them."""
+
+
+def too_late() -> ClientClosedError:
+    """The error of who waits for the loop when only the main thread runs any more, for the last `__del__` methods."""
+    return ClientClosedError(
+        "the interpreter ends, and no thread but this one runs any more: flush and close clients before, in a with "
+        "block or in a function that is registered with atexit")
 
 
 class LoopWakeup:
@@ -89,6 +98,9 @@ class LoopThread:
         if self.is_here():
             work.close()
             raise RuntimeError("a synchronous client was called on the loop that it waits for: use headrace.aio there")
+        if sys.is_finalizing():
+            work.close()
+            raise too_late()
         awake = threading.Lock()
         awake.acquire()
         call = LoopCall(self, work, awake.release)

@@ -6,6 +6,7 @@ not know what a call does. Read next: `client.admin.admin_calls`.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Collection, Coroutine, Mapping
@@ -267,7 +268,7 @@ class AdminClient(LiveClient):
 
     def close(self) -> None:
         """Close all connections; what is not settled yet fails. The second call does nothing."""
-        if "_core" in self.__dict__ and not self._core.closed:
+        if "_core" in self.__dict__ and not (self._core.closed or sys.is_finalizing()):
             self._thread.call(self._core.close())
             self._waits.notify()
 

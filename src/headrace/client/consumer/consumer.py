@@ -7,6 +7,7 @@ waits. Read next: `client.consumer.consumer_engine`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -456,7 +457,7 @@ class Consumer(LiveClient):
 
     def close(self) -> None:
         """Commit, leave the group and close all connections. Closing twice does no harm."""
-        if "_engine" in self.__dict__:
+        if "_engine" in self.__dict__ and not sys.is_finalizing():
             self._waits.wakeup.forget()
             self._given.renew(self)
             self._waits.run(self._engine.close(), gives_up=True)

@@ -7,6 +7,7 @@ It must not decide anything. Read next: `client.producer.producer_calls`, which 
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -491,7 +492,7 @@ class Producer(LiveClient):
             RuntimeError: called in a callback of `send()`, on the thread that the reports come from.
         """
         engine = self.__dict__.get("_engine")
-        if engine is None or engine.forked:
+        if engine is None or engine.forked or (sys.is_finalizing() and not len(self)):
             return True
         waited_for = engine.deliveries.in_callback() or self._waits.thread.is_here()
         closes = False

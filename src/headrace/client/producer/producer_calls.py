@@ -515,9 +515,7 @@ class ProducerCalls(Generic[W]):
 
     def _operation(self, call: str) -> tuple[TransactionCalls, Operation]:
         calls = self._transactions(call)
-        from headrace.machines.producer.transactions import Operation  # a producer without transactions is spared it
-
-        return calls, Operation(call)
+        return calls, calls.operation(call)
 
     def _await(self, calls: TransactionCalls, operation: Operation, work: Coroutine[Any, Any, None]) -> Steps[None]:
         try:

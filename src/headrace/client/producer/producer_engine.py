@@ -16,7 +16,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.buffers import BufferPool, DirectReplies, Polling, implementation
 from headrace.client.core import ClientCore
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ProducerEngine"]
 
+_T = TypeVar("_T")
 _FORKED = "this client was made in another process; make a new one after fork()"
 
 
@@ -192,7 +193,10 @@ class ProducerEngine:
         assert isinstance(effect, Seal)
         assert self._sealers is not None
         batch = effect.batch
-        sealing = self._sealers.submit(batch.open.seal, effect.codec, effect.level)
+        try:
+            sealing = self._sealers.submit(batch.open.seal, effect.codec, effect.level)
+        except RuntimeError:  # the interpreter ends: no thread works any more
+            sealing = _done(batch.open.seal, effect.codec, effect.level)
         sealing.add_done_callback(lambda done: self._in_loop(self._on_sealed, batch, done))
 
     def _lend(self, effect: Lend) -> None:
@@ -318,6 +322,16 @@ class ProducerEngine:
         if self._direct_sends is not None:
             self._direct_sends.end()
         self.accumulators.after_fork(ClientClosedError(_FORKED))
+
+
+def _done(function: Callable[..., _T], *arguments: Any) -> concurrent.futures.Future[_T]:
+    """What a function returns or raises, as of an executor."""
+    future: concurrent.futures.Future[_T] = concurrent.futures.Future()
+    try:
+        future.set_result(function(*arguments))
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 _ENGINES: weakref.WeakSet[ProducerEngine] = weakref.WeakSet()

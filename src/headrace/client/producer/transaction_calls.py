@@ -67,8 +67,10 @@ class TransactionCalls:
 
     Attributes:
         machine: decides; the sender asks it as well.
+        operation: what a call of an application does, by its name.
     """
 
+    operation = Operation
     _purge: Callable[[bool, bool], None]
 
     def __init__(self, config: Config, client: ClientCore, accumulators: TopicAccumulators) -> None:

@@ -6,6 +6,7 @@ sent on the process's loop thread. It must not know what a call does. Read next:
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
@@ -67,7 +68,7 @@ class SchemaRegistryClient:
 
     def close(self) -> None:
         """Close the connections. Calls after it raise ClientClosedError; the second close does nothing."""
-        if self._engine.connected:
+        if self._engine.connected and not sys.is_finalizing():
             self._waits().call(self._engine.aclose())
         self._engine.closed = True
 

@@ -7,6 +7,7 @@ Read next: `client.share.share_engine`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -198,7 +199,7 @@ class ShareConsumer(LiveClient):
         What the last `poll()` returned is not accepted by this, in no mode: a program that fails must not lose
         records. Closing twice does no harm.
         """
-        if "_engine" in self.__dict__:
+        if "_engine" in self.__dict__ and not sys.is_finalizing():
             self._waits.wakeup.forget()
             self._given.renew(self)
             self._waits.run(self._engine.close(), gives_up=True)
