@@ -9,6 +9,7 @@ from headrace.buffers import BufferPool
 from headrace.client.producer.producer_calls import ProducerCalls
 from headrace.client.waits import Wait
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
+from headrace.machines.producer.transactions import Operation
 
 UNKNOWN = KafkaError(KafkaError._UNKNOWN_TOPIC, "denied")
 RECORD = ("t", b"v", None, -1, 0, None)
@@ -361,6 +362,7 @@ class Transactions:
     """What rules need of `TransactionCalls`."""
 
     can_abort = True
+    operation = Operation
 
     def __init__(self):
         self.noted = []

@@ -244,10 +244,10 @@ def test_memory_may_be_given_back_in_the_callback_and_every_record_gets_one(brok
 def test_a_sync_producer_that_is_let_go_is_closed(props):
     producer = KafkaSyncProducer(props)
     producer.send(ProducerRecord("one", b"v"))
-    inner = producer._producer
+    engine = producer._producer._engine
     del producer
     gc.collect()
-    assert inner._engine.closed
+    assert engine.closed
 
 
 # Manual polling
