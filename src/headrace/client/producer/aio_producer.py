@@ -124,7 +124,7 @@ class AIOProducer(LiveClient):
             KafkaException: the producer takes no records now: it has failed, or is not in a transaction.
             TypeError: topic, value, key or headers are of a wrong type.
         """
-        assert self._calls
+        self._sends.calls = self._calls  # it begins with the first call
         return await self._sends.produce(topic, value, key, partition, on_delivery, timestamp, headers)
 
     async def send(self, record: ProducerRecord, callback: Callback | None = None) -> asyncio.Future[RecordMetadata]:
