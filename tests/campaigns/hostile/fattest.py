@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from headrace.wire import codec
 from headrace.wire.layout import columns, is_flexible
+from tests.support.peak_memory import peak_bytes
 
 from . import frames
 
@@ -65,9 +65,4 @@ def memory_multiple(cls: type[Any], version: int, message: Any) -> float:
     """Bytes that decoding a message takes for each byte of it."""
     data = codec.encode(message, version)
     codec.decode(cls, data, version)  # compiled now, if it was not
-    tracemalloc.start()
-    kept = codec.decode(cls, data, version)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    del kept
-    return peak / len(data)
+    return peak_bytes(lambda: codec.decode(cls, data, version)) / len(data)

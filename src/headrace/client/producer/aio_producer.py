@@ -61,34 +61,36 @@ class AIOProducer(LiveClient):
     ) -> None:
         if executor is None and max_workers < 1:
             raise ValueError("max_workers must be at least 1")
-        callbacks = ApplicationCallbacks(self)
-        self._config = Config(PRODUCER, callbacks.lend_properties(with_started(producer_conf)), servers_needed=False)
+        self._given = ApplicationCallbacks(self)
+        self._config = Config(PRODUCER, self._given.lend_properties(with_started(producer_conf)), servers_needed=False)
         self._chain = chain_of(self._config)
-        self._sends = _Sends(self._config, callbacks)
+        self._sends_if_started: _Sends | None = None
         self._reports = _Reports(LoopWaits())
         self._waits = self._reports.waits
         self._run = self._waits.run
-        self._calls_if_started: ProducerCalls[LoopWaits] | None = None
         self._closing: asyncio.Future[None] | None = None
 
     @property
-    def _calls(self) -> ProducerCalls[LoopWaits]:
-        if self._calls_if_started is None:
+    def _sends(self) -> _Sends:
+        if self._sends_if_started is None:
             if self._closing is not None:
                 raise producer_closed()
             engine = self._reports.engine = ProducerEngine(self._config, self._reports.serve, same_thread=True)
             engine.deliveries.only_errors = False  # futures are to be resolved in any case
             engine.deliveries.on_unretrieved = functools.partial(_on_unretrieved, asyncio.get_running_loop())
-            calls = self._calls_if_started = self._sends.calls = ProducerCalls(
-                engine, self._chain, self._waits, serves=lambda: False)
-            run = self._run
-            self._sends.callbacks.when_let_go(
+            run, calls = self._run, ProducerCalls(engine, self._chain, self._waits, serves=lambda: False)
+            self._given.when_let_go(
                 lambda: not engine.closed, lambda: engine.abandon(run(calls.close(spare_callbacks=False))))
+            sends = self._sends_if_started = _Sends(calls, self._config, self._given)
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
-                fast_path = AIOProduceFastPath(calls.intercepted.open, self._sends.produce, engine.wake, _new_future,
+                fast_path = AIOProduceFastPath(calls.intercepted.open, sends.produce, engine.wake, _new_future,
                                                lambda: run(calls.await_brokers()))
                 self.__dict__["produce"] = fast_path.produce  # saves Python's frames and a future for each record
-        return self._calls_if_started
+        return self._sends_if_started
+
+    @property
+    def _calls(self) -> ProducerCalls[LoopWaits]:
+        return self._sends.calls
 
     @property
     def _engine(self) -> ProducerEngine:
@@ -124,7 +126,6 @@ class AIOProducer(LiveClient):
             KafkaException: the producer takes no records now: it has failed, or is not in a transaction.
             TypeError: topic, value, key or headers are of a wrong type.
         """
-        self._sends.calls = self._calls  # it begins with the first call
         return await self._sends.produce(topic, value, key, partition, on_delivery, timestamp, headers)
 
     async def send(self, record: ProducerRecord, callback: Callback | None = None) -> asyncio.Future[RecordMetadata]:
@@ -285,17 +286,17 @@ class AIOProducer(LiveClient):
                 await asyncio.wait((self._closing,))
             return
         self._closing = asyncio.get_running_loop().create_future()
-        calls = self._calls_if_started
+        sends = self._sends_if_started
         try:
-            if calls is not None and not calls.engine.closed:
-                await self._run(calls.close(spare_callbacks=False))
+            if sends is not None and not sends.calls.engine.closed:
+                await self._run(sends.calls.close(spare_callbacks=False))
         finally:
             if self._chain is not None:
                 self._chain.close()
             self._closing.set_result(None)
 
     def __len__(self) -> int:
-        return 0 if self._calls_if_started is None else len(self._engine)
+        return 0 if self._sends_if_started is None else len(self._engine)
 
     def __bool__(self) -> bool:
         return True
@@ -311,18 +312,16 @@ class _Sends:
     """How records come into a producer. With the producer, or its `produce`, goes this; nothing on the loop holds it.
 
     Args:
-        config: the producer's properties.
+        calls: the producer.
+        config: its properties.
         callbacks: the functions among them.
 
     Attributes:
-        callbacks: as given.
-        calls: set when the producer starts.
+        calls: as given.
     """
 
-    calls: ProducerCalls[LoopWaits]
-
-    def __init__(self, config: Config, callbacks: ApplicationCallbacks) -> None:
-        self._config, self.callbacks = config, callbacks
+    def __init__(self, calls: ProducerCalls[LoopWaits], config: Config, callbacks: ApplicationCallbacks) -> None:
+        self.calls, self._config, self._callbacks = calls, config, callbacks
 
     async def produce(self, topic: str, value: Any, key: Any, partition: int, on_delivery: Deliver | None,
                       timestamp: int, headers: Headers | None) -> asyncio.Future[Message]:
