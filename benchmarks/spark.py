@@ -8,7 +8,8 @@ the first write of a session, with a fresh process for each: the JVM's sink, a P
 `pipeline` is the demo's pipeline, as plain PySpark with each connector and as `headrace run`. `memory` compares the
 read with a source that yields the same Arrow batches from memory. `stream` is 40 micro-batches of 10,000 rows in 4
 partitions, into `noop` and into Kafka. `available` is a stream with
-`availableNow`, of the whole topic into `noop`: in one micro-batch, and in micro-batches of 500,000. `once` compares
+`availableNow`, of the whole topic into `noop`: in one micro-batch, also beside the same rows from memory, which shows
+what the Python API leaves, and in micro-batches of 500,000. `once` compares
 writes with the guarantee exactly_once with ours at least once: the range, and the small micro-batches. `idle` is the
 CPU of all of Spark's processes while a query waits at the end of its topic, in seconds per second.
 
@@ -174,14 +175,17 @@ class Run:
 
     def _available(self, session: Session) -> None:
         a, small, large = self.arguments, self._filled(WARM_UP), self._filled(self.arguments.records)
-        for limit, at_least, how in ((0, 2.2, ""), (LARGE_ROWS, None, f", {LARGE_ROWS:,} at a time")):
+        stream = f"a stream of {a.records:,} rows that are there"
+        whole = [Row(stream, at_least=2.2), Row("  the same from memory", ours=MEMORY),
+                 Row("  ours over the same from memory", theirs=MEMORY)]
+        for limit, rows, ways in ((0, whole, (*CONNECTORS, MEMORY)),
+                                  (LARGE_ROWS, [Row(f"{stream}, {LARGE_ROWS:,} at a time")], CONNECTORS)):
             def measure(name: str, limit: int = limit) -> float:
-                return all_available(session, name, large, a.records, limit)
+                return all_available(session, name, large, a.records, limit, a.partitions)
 
-            for name in CONNECTORS:
-                all_available(session, name, small, WARM_UP, limit)
-            self._rounds([Row(f"a stream of {a.records:,} rows that are there{how}", at_least=at_least)], CONNECTORS,
-                         measure, rounds=a.rounds, about=f"available{how}")
+            for name in ways:
+                all_available(session, name, small, WARM_UP, limit, a.partitions)
+            self._rounds(rows, ways, measure, rounds=a.rounds, about=rows[0].name)
         self.broker.delete_topic(large)
 
     def _once(self, session: Session) -> None:

@@ -14,8 +14,9 @@ from benchmarks.measure import ROOT
 from tools.kafka import spark_connector_jars
 
 OURS, ONCE, THEIRS, NOTHING, MEMORY = "headrace", "headrace, exactly once", "JVM connector", "nothing", "memory"
-FORMATS = {OURS: "headrace", ONCE: "headrace", THEIRS: "kafka", NOTHING: "nothing"}
-"""Name in the report and the format's name in Spark; the last one is a Python sink that does nothing."""
+FORMATS = {OURS: "headrace", ONCE: "headrace", THEIRS: "kafka", NOTHING: "nothing", MEMORY: "memory-source"}
+"""Name in the report and the format's name in Spark. Those of `benchmarks/nothing` are a Python sink that does nothing
+and a Python source that yields rows from memory."""
 SINK_OPTIONS = {ONCE: {"delivery.guarantee": "exactly_once", "sinkId": "benchmark"}}
 SMALL_ROWS = 500
 
@@ -68,7 +69,7 @@ class Session:
 
     def read_memory(self, records: int, tasks: int) -> float:
         """Read as many rows of the same size from the memory of Spark's workers into nothing; seconds that it took."""
-        frame = self.spark.read.format("memory-source").options(rows=records, tasks=tasks, size=self.size).load()
+        frame = self.spark.read.format(FORMATS[MEMORY]).options(rows=records, tasks=tasks, size=self.size).load()
         begin = time.perf_counter()
         frame.write.format("noop").mode("overwrite").save()
         return time.perf_counter() - begin

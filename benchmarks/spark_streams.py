@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.spark_session import FORMATS, SINK_OPTIONS, Session, cpu_of_all_s
+from benchmarks.spark_session import FORMATS, MEMORY, SINK_OPTIONS, Session, cpu_of_all_s
 
 __all__ = ["BATCHES", "BATCH_ROWS", "LARGE_ROWS", "all_available", "idle", "records", "small_batches"]
 
@@ -49,21 +49,23 @@ def small_batches(session: Session, name: str, topic: str, target: str | None) -
     return [each.durationMs["triggerExecution"] / 1000 for each in batches[_WARM:]]
 
 
-def all_available(session: Session, name: str, topic: str, expected: int, limit: int) -> float:
+def all_available(session: Session, name: str, topic: str, expected: int, limit: int, tasks: int) -> float:
     """Read all that a topic has as a stream into nothing.
 
     Args:
         session: with the connectors.
-        name: of the connector.
+        name: of the connector; `MEMORY` for as many rows of the same size from the memory of Spark's workers.
         topic: what to read.
         expected: rows that it has.
-        limit: rows of a micro-batch; 0 for all in one.
+        limit: rows of a micro-batch; 0 for all in one, as it is from memory.
+        tasks: into which rows from memory are divided.
 
     Returns:
         Seconds, start and end of the query with it.
     """
     folder = tempfile.mkdtemp(prefix="benchmark-")
-    stream = _stream(session, name, topic).option("startingOffsets", "earliest")
+    stream = (session.spark.readStream.format(FORMATS[name]).options(rows=expected, tasks=tasks, size=session.size)
+              if name == MEMORY else _stream(session, name, topic).option("startingOffsets", "earliest"))
     frame = (stream.option("maxOffsetsPerTrigger", limit) if limit else stream).load()
     began = time.perf_counter()
     try:

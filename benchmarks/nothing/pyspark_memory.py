@@ -1,4 +1,4 @@
-"""A source that yields the same Arrow batches from memory: what Spark's Python API itself can do with such rows."""
+"""A source that yields the same Arrow batches from memory, batch and stream: what Spark's Python API itself can do."""
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
@@ -6,17 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
 _ROWS = 10_000
 """Rows of a batch: about what one fetch of ours holds."""
 
 
-class _Reader(DataSourceReader):
+class _Rows:
     def __init__(self, options: dict[str, str]) -> None:
         self.rows, self.tasks, self.size = (int(options[name]) for name in ("rows", "tasks", "size"))
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def in_tasks(self) -> Sequence[InputPartition]:
         return [InputPartition(task) for task in range(self.tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -36,6 +37,32 @@ class _Reader(DataSourceReader):
             left -= _ROWS
 
 
+class _Reader(_Rows, DataSourceReader):
+    def partitions(self) -> Sequence[InputPartition]:
+        return self.in_tasks()
+
+
+class _StreamReader(_Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """All rows are there from the beginning."""
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        return {"rows": 0}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        pass
+
+    def latestOffset(  # noqa: N802 - Spark's name
+        self, start: dict[str, int] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, int]:
+        return {"rows": self.rows}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        return self.in_tasks()
+
+
 class DefaultSource(DataSource):
     @classmethod
     def name(cls) -> str:
@@ -47,3 +74,6 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: Any) -> DataSourceReader:
         return _Reader(dict(self.options))
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        return _StreamReader(dict(self.options))

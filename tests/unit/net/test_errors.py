@@ -14,6 +14,7 @@ import trustme
 from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
+from tests.support.enough_time import failure_given_time
 from tests.support.scripted_broker import PeerProtocol, ScriptedBroker, admin_config
 
 
@@ -62,7 +63,13 @@ async def failure_of(port: int, timeout_s: float, **properties: Any) -> KafkaErr
 
 
 def test_a_wrong_host_is_named_with_what_to_do() -> None:
-    error = asyncio.run(failure_of(9092, 1.0, host="no-such-host.invalid"))
+    async def run() -> KafkaError:
+        core = core_for(9092, host="no-such-host.invalid")
+        error = await failure_given_time(lambda time_s: core.list_topics(None, time_s))
+        await core.close()
+        return error
+
+    error = asyncio.run(run())
     assert error == KafkaError._RESOLVE
     assert "no-such-host.invalid:9092: the host name cannot be resolved" in error.str()
 
@@ -70,7 +77,7 @@ def test_a_wrong_host_is_named_with_what_to_do() -> None:
 def test_a_port_that_says_nothing_times_out_and_says_what_it_waited_for(mute_port: int) -> None:
     error = asyncio.run(failure_of(mute_port, 0.3))
     assert error == KafkaError._TIMED_OUT
-    assert re.search(r"MetadataRequest failed after 0\.\d s: ", error.str())
+    assert re.search(r"MetadataRequest failed after \d+\.\d s: ", error.str())
     assert f"127.0.0.1:{mute_port}: connected, but the broker has not answered yet" in error.str()
 
 

@@ -768,7 +768,8 @@ def test_metadata_that_the_peer_committed_is_read_as_it_was_given(text, of):
 @by_name({"on_lost": True, "on_revoke": False})
 def test_a_member_that_polled_too_late_has_lost_its_partitions_and_gets_them_again(case, of):
     def told(kafka):
-        consumer, log = of(kafka, max_poll_interval_ms=1000, enable_auto_commit=False, **QUICKLY), []
+        consumer, log = of(kafka, max_poll_interval_ms=3000, session_timeout_ms=3000, heartbeat_interval_ms=100,
+                           enable_auto_commit=False), []
 
         def tells(name):
             return lambda given, partitions: log.append((name, places(partitions), len(given.assignment())))
@@ -776,7 +777,7 @@ def test_a_member_that_polled_too_late_has_lost_its_partitions_and_gets_them_aga
         given = {"on_lost": tells("lost")} if case else {}
         consumer.subscribe(["four"], on_assign=tells("assign"), on_revoke=tells("revoke"), **given)
         poll_until(consumer, lambda: log)
-        time.sleep(1.5)
+        time.sleep(3.5)
         end = time.monotonic() + WAIT_S
         while len(log) < 4 and time.monotonic() < end:
             log += [("event", event.error().code(), event.topic()) for event in consumer.consume(1, 0.1)

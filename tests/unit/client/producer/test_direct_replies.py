@@ -325,9 +325,9 @@ def test_many_threads_that_produce_and_flush_are_all_woken(sent: Sent) -> None:
     def work() -> None:
         for _ in range(150):
             sent.send(b"x")
-            assert sent.producer.flush(20) == 0
+            assert sent.producer.flush(60) == 0
 
-    assert in_threads(6, work) < 15  # nobody waited for the end of a time
+    assert in_threads(6, work) < 50  # nobody waited for the end of a time
     assert len(sent.reports) == 900
 
 
