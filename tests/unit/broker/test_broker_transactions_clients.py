@@ -177,12 +177,12 @@ def test_a_group_of_ours_reads_and_writes_in_one_transaction(servers: str) -> No
 
 
 def test_a_producer_of_ours_is_fenced_by_one_of_librdkafka(servers: str) -> None:
-    with headrace.Producer({"bootstrap.servers": servers, "transactional.id": "tx"}) as ours:
+    conf = {"bootstrap.servers": servers, "transactional.id": "tx"}
+    with confluent_kafka.Producer(conf) as theirs, headrace.Producer(conf) as ours:
         ours.init_transactions(10)
         ours.begin_transaction()
         ours.produce("t", b"lost", partition=0)
         ours.flush(10)
-        theirs = confluent_kafka.Producer({"bootstrap.servers": servers, "transactional.id": "tx"})
         theirs.init_transactions(10)
         with pytest.raises(headrace.KafkaException) as told:
             ours.commit_transaction(10)

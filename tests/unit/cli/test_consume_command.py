@@ -286,8 +286,8 @@ def test_what_is_not_there_is_one_clear_line(broker, topic, consume, topics, opt
 def test_a_wrong_host_is_one_clear_line(monkeypatch, capfd):
     monkeypatch.setattr("headrace.cli.consuming.beginnings.ANSWER_S", 0.5)
     assert main(["t", "-e", "-b", "localhost:1"]) == 3
-    said, = capfd.readouterr().err.splitlines()
-    assert said.startswith("headrace consume: no usable metadata after 0.5 s: ")
+    (said,) = capfd.readouterr().err.splitlines()
+    assert said.startswith("headrace consume: no usable metadata after ")
     assert "localhost:1: connection refused" in said
 
 
