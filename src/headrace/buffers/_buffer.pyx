@@ -118,6 +118,7 @@ cdef enum:
     START = 12  # length, API, version, correlation id
     OFFSETS = 24  # base offset, log append time, log start offset
     REPLY = 65536  # the largest reply that is taken by the thread that waits for it
+    MOST_PARTITIONS = 16  # of such a reply
     REPLIES = 2048  # the same for replies to direct batches, several of which may come together
     QUIET_S = 30  # a partition that was not used for so long goes the general way, which looks whether it is known still
 
@@ -988,6 +989,12 @@ cdef class DirectReplies:
                 return
 
 
+cdef struct Arrived:  # what a reply has of one partition
+    const uint8_t *data
+    int64_t length, records, high_watermark, last_stable, log_start, next_offset
+    int32_t partition, leader_epoch, last_epoch  # the one that was asked with, and that of the last batch
+
+
 @cython.final
 cdef class FetchLane:
     """One connection whose replies the thread that waits for records takes by itself; see the plain twin.
@@ -1005,6 +1012,7 @@ cdef class FetchLane:
     cdef object _topic, _known, _phase
     cdef bytes _request, _empty_request, _before, _between, _tail, _empty_reply
     cdef Py_ssize_t _epoch_at, _partition_at, _leader_at, _offset_at, _empty_epoch_at, _known_at
+    cdef Py_ssize_t _partition_size
     cdef bint _flexible
     cdef uint8_t *_data
     cdef Py_ssize_t _filled
@@ -1022,8 +1030,9 @@ cdef class FetchLane:
             self._data = <uint8_t *> malloc(REPLY)
             if self._data == NULL:
                 raise MemoryError
-        self._request, (self._epoch_at, self._partition_at, self._leader_at, self._offset_at) = request[0]
-        self._empty_request, (self._empty_epoch_at,) = request[1]
+        (self._request, (self._epoch_at, self._partition_at, self._leader_at, self._offset_at),
+         self._partition_size) = request[0]
+        self._empty_request, (self._empty_epoch_at,), _ = request[1]
         self._before, self._known_at, self._between, self._flexible, self._tail = reply[0]
         self._empty_reply = reply[1]
         self._topic, self._known, self._phase = session
@@ -1073,8 +1082,8 @@ cdef class FetchLane:
             if found & 2 or (found == 0 and left == 0.0):
                 return
 
-    def settle(self, queue, fetched):
-        queue.append(fetched)
+    def settle(self, queue, list fetched not None):
+        queue.extend(fetched)
         self.landed = None
 
     cdef bint _take(self) except -1:
@@ -1099,108 +1108,167 @@ cdef class FetchLane:
         if <int32_t> get_number(p, 4) != self.correlation_id:
             return False
         if size - 4 == empty and memcmp(p + 4, PyBytes_AS_STRING(self._empty_reply), empty) == 0:
-            if not self._send(self._empty_request, -1, -1, 0):
+            if not self._send(self._empty_request, NULL, 0):
                 return False
             self._filled = 0
             return True
         return self._records(p, size)
 
     cdef bint _records(self, const uint8_t *p, Py_ssize_t size) except -1:
-        # A reply with records of one partition, as it is expected.
-        cdef const uint8_t *before = <const uint8_t *> PyBytes_AS_STRING(self._before)
-        cdef const uint8_t *at = p + 4
-        cdef Py_ssize_t head = PyBytes_GET_SIZE(self._before), known = self._known_at
-        cdef Py_ssize_t between = PyBytes_GET_SIZE(self._between), tail = PyBytes_GET_SIZE(self._tail)
-        cdef Py_ssize_t length = size - 4 - head - OFFSETS - between - tail, width
-        cdef uint8_t written[8]
-        cdef int64_t high_watermark, last_stable, log_start, offset, next_offset, count = 0
-        cdef int32_t partition, leader_epoch = -1, first_epoch = -1
-        cdef Py_ssize_t used = 0
+        # A reply with records, as it is expected.
+        cdef Arrived[MOST_PARTITIONS] parts
+        cdef int count = self._partitions(p + 4, p + size, parts), index, other
+        cdef Arrived *part
+        cdef Py_ssize_t used
+        cdef int64_t offset
+        cdef int32_t first_epoch
         cdef Head batch
-        if length < HEADER or memcmp(at, before, known) or memcmp(at + known + 4, before + known + 4,
-                                                                  head - known - 4):
+        cdef list landed, all_asked
+        if count == 0:
             return False
-        partition = <int32_t> get_number(at + known, 4)
-        at += head
-        high_watermark = <int64_t> get_number(at, 8)
-        last_stable = <int64_t> get_number(at + 8, 8)
-        log_start = <int64_t> get_number(at + 16, 8)
-        at += OFFSETS
-        if memcmp(at, PyBytes_AS_STRING(self._between), between) or memcmp(
-                p + size - tail, PyBytes_AS_STRING(self._tail), tail):
-            return False
-        at += between
-        if self._flexible:
-            width = 1 if length < 128 else 2 if length <= 16_384 else 3
-            length -= width
-            if write_uvarint(written, length + 1) - written != width:
+        landed, all_asked = [], []
+        for index in range(count):
+            part = &parts[index]
+            asked = self._known.get((self._topic, part.partition))
+            if asked is None:
                 return False
-        else:
-            width = 4
-            length -= width
-            put_number(written, 4, length)
-        if length < HEADER or memcmp(at, written, width):
-            return False
-        at += width
-        asked = self._known.get((self._topic, partition))
-        if asked is None:
-            return False
-        state = asked.state
-        offset = asked.fetch_offset
-        if (state.epoch != asked.epoch or state.fetch_offset != offset or state.phase is not self._phase
-                or state.paused or state.stop_offset is not None):
-            return False
-        next_offset = offset
-        while used < length:
-            try:
-                if read_head(at + used, length - used, &batch, self._topic, partition) != 1:
+            for other in range(index):
+                if parts[other].partition == part.partition:
+                    return False
+            state = asked.state
+            offset = asked.fetch_offset
+            if (state.epoch != asked.epoch or state.fetch_offset != offset or state.phase is not self._phase
+                    or state.paused or state.stop_offset is not None):
+                return False
+            used, part.records, part.next_offset, first_epoch = 0, 0, offset, -1
+            while used < part.length:
+                try:
+                    if read_head(part.data + used, part.length - used, &batch, self._topic, part.partition) != 1:
+                        break
+                except CorruptRecordError:
+                    return False
+                if batch.size > part.length - used:
                     break
-            except CorruptRecordError:
+                if used == 0:
+                    first_epoch = batch.leader_epoch
+                part.last_epoch = batch.leader_epoch
+                part.next_offset = batch.last_offset + 1
+                part.records += batch.count
+                used += batch.size
+            if used != part.length or part.next_offset <= offset:
                 return False
-            if batch.size > length - used:
-                break
-            if used == 0:
-                first_epoch = batch.leader_epoch
-            leader_epoch = batch.leader_epoch
-            next_offset = batch.last_offset + 1
-            count += batch.count
-            used += batch.size
-        if used != length or next_offset <= offset:
-            return False
-        landed = (state, asked.epoch, offset, next_offset, leader_epoch, at[:length], count,
-                  first_epoch if first_epoch == leader_epoch else -1)
-        if not self._send(self._request, partition, asked.leader_epoch, next_offset):
+            part.leader_epoch = asked.leader_epoch
+            all_asked.append(asked)
+            landed.append((state, asked.epoch, offset, part.next_offset, part.last_epoch, part.data[:part.length],
+                           part.records, first_epoch if first_epoch == part.last_epoch else -1))
+        if not self._send(self._request, parts, count):
             return False
         # From here to the end nothing of Python runs.
         self.landed = landed
-        asked.fetch_offset = state.fetch_offset = next_offset
-        state.fetch_epoch = leader_epoch
-        state.attempts = 0
-        state.high_watermark, state.last_stable, state.log_start = high_watermark, last_stable, log_start
-        state.received_bytes = state.received_bytes + length
-        state.received_records = state.received_records + count
-        self.received_bytes += length
+        for index in range(count):
+            part = &parts[index]
+            asked = all_asked[index]
+            state = asked.state
+            asked.fetch_offset = state.fetch_offset = part.next_offset
+            state.fetch_epoch = part.last_epoch
+            state.attempts = 0
+            state.high_watermark, state.last_stable, state.log_start = (
+                part.high_watermark, part.last_stable, part.log_start)
+            state.received_bytes = state.received_bytes + part.length
+            state.received_records = state.received_records + part.records
+            self.received_bytes += part.length
         self._filled = 0
         return True
 
-    cdef bint _send(self, bytes request, int32_t partition, int32_t leader_epoch, int64_t offset) except -1:
+    cdef int _partitions(self, const uint8_t *at, const uint8_t *end, Arrived *parts) noexcept:
+        # The partitions of a reply that is as expected, how many; 0 for another reply.
+        cdef const uint8_t *before = <const uint8_t *> PyBytes_AS_STRING(self._before)
+        cdef const uint8_t *between = <const uint8_t *> PyBytes_AS_STRING(self._between)
+        cdef const uint8_t *tail = <const uint8_t *> PyBytes_AS_STRING(self._tail)
+        cdef Py_ssize_t known = self._known_at, head = PyBytes_GET_SIZE(self._before) - known - 4
+        cdef Py_ssize_t middle = PyBytes_GET_SIZE(self._between), behind = PyBytes_GET_SIZE(self._tail)
+        cdef Py_ssize_t ends = 1 if self._flexible else 0  # bytes behind the records of each partition
+        cdef int count = 1, index
+        cdef uint64_t length
+        cdef Py_ssize_t width
+        cdef Arrived *part
+        if end - at < known + behind or memcmp(at, before, known - ends):
+            return 0
+        if self._flexible:
+            count = <int> at[known - 1] - 1
+            if count < 1 or count > MOST_PARTITIONS:
+                return 0
+        at += known
+        end -= behind - ends
+        if memcmp(end, tail + ends, behind - ends):
+            return 0
+        for index in range(count):
+            part = &parts[index]
+            if end - at < 4 + head + OFFSETS + middle + 4:
+                return 0
+            part.partition = <int32_t> get_number(at, 4)
+            if memcmp(at + 4, before + known + 4, head):
+                return 0
+            at += 4 + head
+            part.high_watermark = <int64_t> get_number(at, 8)
+            part.last_stable = <int64_t> get_number(at + 8, 8)
+            part.log_start = <int64_t> get_number(at + 16, 8)
+            at += OFFSETS
+            if memcmp(at, between, middle):
+                return 0
+            at += middle
+            if self._flexible:
+                length = width = 0
+                while width < 3:
+                    length |= <uint64_t> (at[width] & 0x7F) << (7 * width)
+                    width += 1
+                    if at[width - 1] < 0x80:
+                        break
+                if at[width - 1] >= 0x80 or (at[width - 1] == 0 and width > 1) or length == 0:
+                    return 0
+                length -= 1
+            else:
+                width = 4
+                length = get_number(at, 4)
+            at += width
+            if length < HEADER or length > <uint64_t> (end - at - ends):
+                return 0
+            part.data, part.length = at, length
+            at += length
+            if ends and at[0] != tail[0]:
+                return 0
+            at += ends
+        return count if at == end else 0
+
+    cdef bint _send(self, bytes request, const Arrived *parts, int count) except -1:
         # Ask for what comes next; False, with nothing changed, if that has to go the general way.
         cdef uint8_t frame[STEM]
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(request)
+        cdef const uint8_t *shape = <const uint8_t *> PyBytes_AS_STRING(request)
+        cdef Py_ssize_t size = PyBytes_GET_SIZE(request), at = self._partition_at, each = self._partition_size, place
         cdef int32_t correlation_id = (self.correlation_id + 1) & INT32_MAX
         cdef int32_t epoch = 1 if self.session_epoch == INT32_MAX else self.session_epoch + 1
         cdef int64_t sent
-        if size > STEM:
+        cdef int index
+        if size + max(count - 1, 0) * each > STEM:
             return False
-        memcpy(frame, PyBytes_AS_STRING(request), size)
-        put_number(frame + 8, 4, <uint32_t> correlation_id)
-        if partition < 0:
+        if count == 0:
+            memcpy(frame, shape, size)
             put_number(frame + self._empty_epoch_at, 4, <uint32_t> epoch)
         else:
+            memcpy(frame, shape, at)
+            memcpy(frame + at + count * each, shape + at + each, size - at - each)
+            for index in range(count):
+                place = index * each
+                memcpy(frame + at + place, shape + at, each)
+                put_number(frame + at + place, 4, <uint32_t> parts[index].partition)
+                put_number(frame + self._leader_at + place, 4, <uint32_t> parts[index].leader_epoch)
+                put_number(frame + self._offset_at + place, 8, <uint64_t> parts[index].next_offset)
+            if count > 1:
+                size += (count - 1) * each
+                frame[at - 1] = <uint8_t> (count + 1)
+                put_number(frame, 4, <uint64_t> (size - 4))
             put_number(frame + self._epoch_at, 4, <uint32_t> epoch)
-            put_number(frame + self._partition_at, 4, <uint32_t> partition)
-            put_number(frame + self._leader_at, 4, <uint32_t> leader_epoch)
-            put_number(frame + self._offset_at, 8, <uint64_t> offset)
+        put_number(frame + 8, 4, <uint32_t> correlation_id)
         sent = headrace_send(self._file, frame, size, NULL, 0, NULL, 0)
         if sent <= 0:
             return False
@@ -1208,7 +1276,8 @@ cdef class FetchLane:
             self._rest = frame[sent:size]
             self.lent, self.failed = False, True
         self.answered_at = self.written_at = headrace_clock()
-        self.correlation_id, self.session_epoch, self.partition = correlation_id, epoch, partition
+        self.correlation_id, self.session_epoch = correlation_id, epoch
+        self.partition = parts[0].partition if count == 1 else -1
         self.exchanges += 1
         self.sent_bytes += size
         self.reply_bytes += self._filled

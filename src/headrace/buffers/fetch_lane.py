@@ -1,6 +1,6 @@
 """The way of fetches whose replies the thread that waits for records takes by itself (decision 0052). The plain twin.
 
-While records come one by one, the loop lends a connection that has one fetch in flight, and nothing else, to a
+While few records come at a time, the loop lends a connection that has one fetch in flight, and nothing else, to a
 `FetchLane`. The thread that waits in `poll()` then waits for the socket, sends the request for what follows and finds
 the records, without a turn of the loop. Whatever is not as usual is left to the loop, with all bytes that have come.
 
@@ -26,22 +26,31 @@ __all__ = ["FetchLane", "FetchShapes"]
 
 _MOST_BYTES: Final = 65_536
 _MOST_REQUEST: Final = 1_024
+_MOST_PARTITIONS: Final = 16
+"""Of one reply: most have one or two."""
 _LAST_EPOCH: Final = (1 << 31) - 1
 _MASK: Final = (1 << 31) - 1
 _INT32, _INT64 = struct.Struct(">i"), struct.Struct(">q")
 _NUMBERS = struct.Struct(">qqq")  # high watermark, last stable offset, log start offset
 
-Request = tuple[bytes, tuple[int, ...]]
+Request = tuple[bytes, tuple[int, ...], int]
 Reply = tuple[bytes, int, bytes, bool, bytes]
 FetchShapes = tuple[tuple[Request, Request], tuple[Reply, bytes]]
 """The requests and replies of a lane.
 
-A request is a frame, and the places in it of the session's epoch, the partition, its leader's epoch and the offset; the
-second one asks for nothing new and has the first place only. A reply with records is the bytes between the correlation
-id and three offsets, the place of the partition in them, the bytes between the offsets and the length of the records,
-whether that length is a varint and one more than it is, and the bytes behind the records. The reply without records is
-the bytes behind the correlation id.
+A request is a frame, the places in it of the session's epoch, the partition, its leader's epoch and the offset, and how
+many bytes a partition has in it; the second one asks for nothing new and has the first place only. A reply with records
+is the bytes between the correlation id and three offsets, the place of the partition in them, the bytes between the
+offsets and the length of the records, whether that length is a varint and one more than it is, and the bytes behind the
+records. The reply without records is the bytes behind the correlation id.
+
+Where lengths are varints, the byte before the first partition is their number and one more, in the request and in the
+reply, and each partition of a reply ends with the first of the bytes behind the records: others may follow.
 """
+
+Landed = tuple[Any, int, int, int, int, bytes, int, int]
+"""Records of a partition: its state, its epoch, the offset that was asked for, the one behind the records, the leader's
+epoch of the last one, the records, how many, and the epoch if all have it, else -1."""
 
 
 class FetchLane:
@@ -50,10 +59,8 @@ class FetchLane:
     Attributes:
         lent: replies may be taken.
         failed: something came that is to be read in the general way; the loop has not taken the connection back yet.
-        correlation_id, session_epoch, partition: of the request in flight; the last is -1 if that names none.
-        landed: what the last reply held, until `settle`: the partition's state, its epoch, the offset that was asked
-            for, the one behind the records, the leader's epoch of the last one, the records, how many, and the epoch if
-            all have it, else -1.
+        correlation_id, session_epoch, partition: of the request in flight; the last is -1 unless that names just one.
+        landed: what the last reply held, until `settle`; None for nothing.
         received_bytes: of records, since the lane was made.
         exchanges, sent_bytes, reply_bytes: replies taken since `start`, and bytes of requests and replies.
         written_at, answered_at: when the request in flight was written, and when a reply was taken last; monotonic
@@ -64,7 +71,7 @@ class FetchLane:
         self._file = self._wake = -1
         self.lent = self.failed = False
         self.correlation_id = self.session_epoch = self.partition = 0
-        self.landed: tuple[Any, int, int, int, int, bytes, int, int] | None = None
+        self.landed: list[Landed] | None = None
         self.received_bytes = self.exchanges = self.sent_bytes = self.reply_bytes = 0
         self.written_at = self.answered_at = 0.0
         self._data = bytearray()
@@ -138,9 +145,9 @@ class FetchLane:
             if wake in found or (not found and left_s <= 0):
                 return
 
-    def settle(self, queue: Any, fetched: object) -> None:
+    def settle(self, queue: Any, fetched: list[Any]) -> None:
         """Queue what has landed: both are done, or nothing."""
-        queue.append(fetched)
+        queue.extend(fetched)
         self.landed = None
 
     def _take(self) -> bool:
@@ -160,74 +167,111 @@ class FetchLane:
         return len(self._data) < whole or self._reply(bytes(self._data[_INT32.size:]))
 
     def _reply(self, reply: bytes) -> bool:
-        (empty, places), empty_reply = self._shapes[0][1], self._shapes[1][1]
         if _INT32.unpack_from(reply)[0] != self.correlation_id:
             return False
-        if reply[_INT32.size:] == empty_reply:
-            if not self._send(empty, places, (0,)):
+        if reply[_INT32.size:] == self._shapes[1][1]:
+            if not self._send(self._shapes[0][1], []):
                 return False
-            self.partition = -1
             self._data.clear()
             return True
         return self._records(reply[_INT32.size:])
 
     def _records(self, reply: bytes) -> bool:
-        before, place, between, flexible, tail = self._shapes[1][0]
-        numbers = len(before)
-        start = numbers + _NUMBERS.size
-        length = len(reply) - start - len(between) - len(tail)
-        width = 4 if not flexible else 1 if length < 128 else 2 if length <= 16_384 else 3
-        length -= width
-        if length <= 0:
+        found = self._partitions(reply)
+        if not found:
             return False
-        (partition,) = _INT32.unpack_from(reply, place)
-        expected = before[:place] + _INT32.pack(partition) + before[place + _INT32.size:]
-        written = uvarint(length + 1) if flexible else _INT32.pack(length)
-        begin = start + len(between) + width
-        if (reply[:numbers] != expected or reply[start:begin] != between + written
-                or reply[begin + length:] != tail):
+        landed: list[Landed] = []
+        asked: list[tuple[Any, tuple[int, ...]]] = []
+        for partition, numbers, records in found:
+            known = self._known.get((self._topic, partition))
+            if known is None or any(known is before for before, _ in asked):
+                return False
+            state, offset = known.state, known.fetch_offset
+            if (state.epoch != known.epoch or state.fetch_offset != offset or state.phase is not self._phase
+                    or state.paused or state.stop_offset is not None):
+                return False
+            try:
+                batches = scan(records, self._topic, partition)
+            except CorruptRecordError:
+                return False
+            if (not batches or sum(batch.size for batch in batches) != len(records)
+                    or any(batch.magic < 2 for batch in batches)):
+                return False
+            epoch, next_offset = batches[-1].leader_epoch, batches[-1].last_offset + 1
+            if next_offset <= offset:
+                return False
+            landed.append((state, known.epoch, offset, next_offset, epoch, records,
+                           sum(batch.count for batch in batches), epoch if batches[0].leader_epoch == epoch else -1))
+            asked.append((known, numbers))
+        if not self._send(self._shapes[0][0], [
+                (partition, known.leader_epoch, each[3])
+                for (partition, _, _), (known, _), each in zip(found, asked, landed, strict=True)]):
             return False
-        asked = self._known.get((self._topic, partition))
-        if asked is None:
-            return False
-        state, offset, records = asked.state, asked.fetch_offset, reply[begin:begin + length]
-        if (state.epoch != asked.epoch or state.fetch_offset != offset or state.phase is not self._phase
-                or state.paused or state.stop_offset is not None):
-            return False
-        try:
-            batches = scan(records, self._topic, partition)
-        except CorruptRecordError:
-            return False
-        if not batches or sum(batch.size for batch in batches) != length or any(batch.magic < 2 for batch in batches):
-            return False
-        last, next_offset, count = batches[-1], batches[-1].last_offset + 1, sum(batch.count for batch in batches)
-        request, places = self._shapes[0][0]
-        if next_offset <= offset or not self._send(request, places, (0, partition, asked.leader_epoch, next_offset)):
-            return False
-        epoch = last.leader_epoch
-        self.partition = partition
-        self.landed = (state, asked.epoch, offset, next_offset, epoch, records, count,
-                       epoch if batches[0].leader_epoch == epoch else -1)
-        asked.fetch_offset = state.fetch_offset = next_offset
-        state.fetch_epoch = epoch
-        state.attempts = 0
-        state.high_watermark, state.last_stable, state.log_start = _NUMBERS.unpack_from(reply, numbers)
-        state.received_bytes += length
-        state.received_records += count
-        self.received_bytes += length
+        self.landed = landed
+        for (known, numbers), (state, _, _, next_offset, epoch, records, count, _) in zip(asked, landed, strict=True):
+            known.fetch_offset = state.fetch_offset = next_offset
+            state.fetch_epoch = epoch
+            state.attempts = 0
+            state.high_watermark, state.last_stable, state.log_start = numbers
+            state.received_bytes += len(records)
+            state.received_records += count
+            self.received_bytes += len(records)
         self._data.clear()
         return True
 
-    def _send(self, request: bytes, places: tuple[int, ...], numbers: tuple[int, ...]) -> bool:
-        """Ask for what comes next; False, with nothing changed, if that has to go the general way."""
+    def _partitions(self, reply: bytes) -> list[tuple[int, tuple[int, ...], bytes]]:
+        """Partitions of a reply that is as expected, with their three offsets and their records; none of another."""
+        before, place, between, flexible, tail = self._shapes[1][0]
+        ends = int(flexible)  # bytes behind the records of each partition
+        count, at, end = 1, place, len(reply) - len(tail) + ends
+        if flexible and reply[:place - 1] == before[:place - 1]:
+            count = reply[place - 1] - 1 if len(reply) >= place else 0
+        elif reply[:place] != before[:place]:
+            return []
+        if not 1 <= count <= _MOST_PARTITIONS or reply[end:] != tail[ends:]:
+            return []
+        head = before[place + _INT32.size:]
+        fixed = _INT32.size + len(head) + _NUMBERS.size + len(between)
+        found = []
+        for _ in range(count):
+            numbers = at + _INT32.size + len(head)
+            start = numbers + _NUMBERS.size + len(between)
+            if at + fixed + _INT32.size > end:  # a length has no more bytes than that, and records follow
+                return []
+            length = _canonical_uvarint(reply[start:start + 3]) - 1 if flexible else _INT32.unpack_from(reply, start)[0]
+            begin = start + (len(uvarint(length + 1)) if flexible else _INT32.size)
+            if (length <= 0 or begin + length + ends > end or reply[at + _INT32.size:numbers] != head
+                    or reply[numbers + _NUMBERS.size:start] != between
+                    or reply[begin + length:begin + length + ends] != tail[:ends]):
+                return []
+            found.append((_INT32.unpack_from(reply, at)[0], _NUMBERS.unpack_from(reply, numbers),
+                          reply[begin:begin + length]))
+            at = begin + length + ends
+        return found if at == end else []
+
+    def _send(self, shape: Request, asked: list[tuple[int, int, int]]) -> bool:
+        """Ask for what comes next; False, with nothing changed, if that has to go the general way.
+
+        Args:
+            shape: of the request.
+            asked: partitions that it names, their leaders' epochs, and offsets.
+        """
+        request, (epoch_at, *places), size = shape
         correlation_id = self.correlation_id + 1 & _MASK
         epoch = 1 if self.session_epoch == _LAST_EPOCH else self.session_epoch + 1
-        if len(request) > _MOST_REQUEST:
-            return False
         frame = bytearray(request)
+        if len(asked) > 1:
+            at = places[0]
+            frame[at:at + size] = len(asked) * frame[at:at + size]
+            frame[at - 1] = len(asked) + 1
+            _INT32.pack_into(frame, 0, len(frame) - _INT32.size)
+        if len(frame) > _MOST_REQUEST:
+            return False
         _INT32.pack_into(frame, 8, correlation_id)
-        for packer, place, number in zip((_INT32, _INT32, _INT32, _INT64), places, (epoch, *numbers[1:]), strict=False):
-            packer.pack_into(frame, place, number)
+        _INT32.pack_into(frame, epoch_at, epoch)
+        for index, numbers in enumerate(asked):
+            for packer, place, number in zip((_INT32, _INT32, _INT64), places, numbers, strict=True):
+                packer.pack_into(frame, place + index * size, number)
         try:
             sent = os.write(self._file, frame)
         except OSError:
@@ -237,7 +281,18 @@ class FetchLane:
             self.lent, self.failed = False, True
         self.answered_at = self.written_at = time.monotonic()
         self.correlation_id, self.session_epoch = correlation_id, epoch
+        self.partition = asked[0][0] if len(asked) == 1 else -1
         self.exchanges += 1
         self.sent_bytes += len(frame)
         self.reply_bytes += len(self._data)
         return True
+
+
+def _canonical_uvarint(data: bytes) -> int:
+    """The varint at the beginning of three bytes; 0 if it is longer, or longer than it has to be."""
+    value = 0
+    for index, byte in enumerate(data):
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value if byte or not index else 0
+    return 0

@@ -45,13 +45,15 @@ def records(offset: int, *values: bytes, leader_epoch: int = 3) -> bytes:
 
 
 def reply(number: int, data: bytes | None, version: int, partition: int = 0, **fields: Any) -> bytes:
-    """A reply with records of one partition; with None as Kafka answers when there is nothing new."""
+    """A reply with records of one partition, `also` of others; with None as Kafka answers when there is nothing new."""
+    also: dict[int, bytes] = fields.pop("also", {})
     whole = {name: fields.pop(name) for name in ("throttle_time_ms", "error_code", "session_id") if name in fields}
     topic_id = fields.pop("topic_id", TOPIC_ID)
     fields = {"high_watermark": 50, "last_stable_offset": 49, "log_start_offset": 2, "aborted_transactions": None,
               "error_code": fields.pop("error_of_partition", 0), **fields}
-    part = PartitionData(partition_index=partition, records=data, **fields)
-    responses = [] if data is None else [FetchableTopicResponse(topic="topic", topic_id=topic_id, partitions=[part])]
+    parts = [PartitionData(partition_index=index, records=each, **fields)
+             for index, each in [(partition, data), *also.items()]]
+    responses = [] if data is None else [FetchableTopicResponse(topic="topic", topic_id=topic_id, partitions=parts)]
     answer = FetchResponse(**{"session_id": SESSION, **whole}, responses=responses)
     return b"".join(encode_response(answer, version, number))
 
@@ -151,7 +153,7 @@ def test_records_land_and_what_follows_is_asked_for(make: Callable[..., Bench], 
     assert part.current_leader_epoch == 3
     assert request.forgotten_topics_data == []
     state = bench.states[0]
-    assert bench.lane.landed == (state, 1, 10, 13, 4, data, 3, -1)
+    assert bench.lane.landed == [(state, 1, 10, 13, 4, data, 3, -1)]
     assert (state.fetch_offset, state.fetch_epoch, state.attempts) == (13, 4, 0)
     assert (state.high_watermark, state.last_stable, state.log_start) == (50, 49, 2)
     assert (state.received_bytes, state.received_records) == (100 + len(data), 13)
@@ -169,12 +171,13 @@ def test_what_landed_is_queued_once_and_nothing_is_taken_before(make: Callable[.
     bench.send(reply(FROM + 1, records(11, b"b"), 17))
     bench.receive()
     assert bench.states[0].fetch_offset == 11
-    bench.lane.settle(queue, "fetched")
-    assert (list(queue), bench.lane.landed) == (["fetched"], None)
+    bench.lane.settle(queue, ["fetched", "more"])
+    assert (list(queue), bench.lane.landed) == (["fetched", "more"], None)
     bench.receive()
     assert bench.states[0].fetch_offset == 12
-    assert bench.lane.landed[5] == records(11, b"b")
-    assert bench.lane.landed[7] == 3
+    (landed,) = bench.lane.landed
+    assert landed[5] == records(11, b"b")
+    assert landed[7] == 3
     assert [bench.asked()[0], bench.asked()[0]] == [FROM + 1, FROM + 2]
 
 
@@ -185,6 +188,67 @@ def test_another_partition_of_the_session_may_be_the_next(make: Callable[..., Be
     assert (part.partition, part.current_leader_epoch, part.fetch_offset) == (2, 5, 11)
     assert [state.fetch_offset for state in bench.states] == [10, 10, 11]
     assert bench.lane.partition == 2
+
+
+@pytest.mark.parametrize("version", [12, 13, 17])
+def test_several_partitions_in_a_reply_land_together_and_are_asked_for_together(
+    make: Callable[..., Bench], version: int
+) -> None:
+    bench = make(version)
+    data = {2: records(10, b"a"), 0: records(10, b"b" * 300, b"c"), 1: records(10, b"d" * 20_000)}
+    bench.answer(data[2], partition=2, also={0: data[0], 1: data[1]})
+    number, request = bench.asked()
+    assert (number, request.session_epoch, request.forgotten_topics_data) == (FROM + 1, 6, [])
+    (topic,) = request.topics
+    assert [(part.partition, part.current_leader_epoch, part.fetch_offset, part.partition_max_bytes)
+            for part in topic.partitions] == [(2, 5, 11, 1 << 20), (0, 3, 12, 1 << 20), (1, 4, 11, 1 << 20)]
+    assert bench.lane.landed == [(bench.states[index], 1, 10, end, 3, data[index], end - 10, 3)
+                                 for index, end in ((2, 11), (0, 12), (1, 11))]
+    assert [state.fetch_offset for state in bench.states] == [12, 11, 11]
+    assert [state.received_bytes for state in bench.states] == [100 + len(data[index]) for index in range(3)]
+    assert [bench.known["topic", index].fetch_offset for index in range(3)] == [12, 11, 11]
+    assert (bench.lane.partition, bench.lane.received_bytes) == (-1, sum(map(len, data.values())))
+    bench.lane.settle(deque(), [])
+    bench.answer(records(11, b"e"), FROM + 1, partition=1)
+    assert bench.asked()[1].topics[0].partitions[0].fetch_offset == 12
+    assert (bench.lane.partition, bench.lane.exchanges) == (1, 2)
+
+
+@pytest.mark.parametrize("also", [
+    {3: records(10, b"a")}, {1: records(5, b"a")}, {1: b""}, {1: records(10, b"a")[:-1]},
+    {1: records(10, b"a" * 70_000)}, dict.fromkeys(range(3, 19), records(10, b"a")),
+], ids=["unknown", "read already", "nothing", "cut off", "much", "many"])
+def test_where_one_of_several_partitions_is_unusual_all_are_left_to_the_loop(
+    make: Callable[..., Bench], also: dict[int, bytes]
+) -> None:
+    bench = make()
+    before = [dict(vars(state)) for state in bench.states]
+    frame = reply(FROM, records(10, b"a"), 17, also=also)
+    bench.send(frame)
+    deadline = time.monotonic() + PATIENCE_S
+    while not bench.lane.failed and time.monotonic() < deadline:
+        bench.receive(0.1)
+    assert bench.lane.failed
+    assert bench.lane.landed is None
+    assert frame.startswith(bench.lane.stop()[0])
+    assert [vars(state) for state in bench.states] == before
+    assert bench.nothing_was_asked()
+
+
+def test_a_partition_that_comes_twice_in_a_reply_is_left_to_the_loop(make: Callable[..., Bench]) -> None:
+    bench = make()
+    frames = [reply(FROM, records(10, b"a"), 17, also={index: records(10, b"b")}) for index in (1, 2)]
+    (place,) = [at for at, (one, other) in enumerate(zip(*frames, strict=True)) if one != other]
+    bench.send(frames[0][:place] + b"\0" + frames[0][place + 1:])
+    bench.receive()
+    assert (bench.lane.failed, bench.lane.landed) == (True, None)
+    assert [state.fetch_offset for state in bench.states] == [10, 10, 10]
+
+
+def test_of_an_older_broker_replies_with_one_partition_are_taken(make: Callable[..., Bench]) -> None:
+    bench = make(11)
+    bench.answer(records(10, b"a"), also={1: records(10, b"b")})
+    assert (bench.lane.failed, bench.lane.landed) == (True, None)
 
 
 def test_a_reply_without_anything_new_is_followed_by_a_request_for_nothing_else(make: Callable[..., Bench]) -> None:
@@ -319,14 +383,16 @@ def test_a_damaged_reply_is_taken_as_the_codec_would_or_left_to_it(
         assert bench.lane.stop()[0] == bytes(damaged)
         assert bench.states[0].fetch_offset == 10
     else:
-        assert bench.lane.landed[2] == 10
-        assert bench.lane.landed[3] == bench.states[0].fetch_offset > 10
+        (landed,) = bench.lane.landed
+        assert landed[2] == 10
+        assert landed[3] == bench.states[0].fetch_offset > 10
 
 
 def test_both_twins_decide_alike(native: Any, plain: Any) -> None:
     chance = random.Random(5)
     for _ in range(300):
-        whole = bytearray(reply(FROM, records(10, b"a", b"b"), 17, chance.randrange(4)))
+        also = {index: records(10, b"c") for index in range(3) if chance.random() < 0.3}
+        whole = bytearray(reply(FROM, records(10, b"a", b"b"), 17, chance.randrange(4), also=also))
         for _ in range(chance.randrange(3)):
             whole[chance.randrange(4, len(whole))] = chance.choice([0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)])
         outcomes = []
@@ -335,7 +401,8 @@ def test_both_twins_decide_alike(native: Any, plain: Any) -> None:
             bench.send(bytes(whole))
             bench.receive(1.0)
             landed = bench.lane.landed
-            outcomes.append((bench.lane.failed, landed and landed[1:], [vars(state) for state in bench.states]))
+            outcomes.append((bench.lane.failed, landed and [each[1:] for each in landed],
+                             [vars(state) for state in bench.states]))
             bench.close()
         assert outcomes[0] == outcomes[1]
 

@@ -1,6 +1,6 @@
 """Which replies the thread that waits for records takes by itself, past the loop (decision 0052).
 
-Where few records of one partition come at a time, the next request's reply is lent (`LendFetch`), and all that follow
+Where few records of one topic come at a time, the next request's reply is lent (`LendFetch`), and all that follow
 until something unusual comes or the plan has something to look at. Offsets of partitions and of the session move there;
 the session's number comes back with the connection. It must not know sockets or threads. Read next:
 `client.consumer.direct_fetches`, which carries it out; `machines.consumer.fetcher`, which queues what was received.
@@ -34,17 +34,17 @@ class Lane(Protocol):
     """What a thread has received by itself.
 
     Attributes:
-        landed: the partition's state, its epoch, the offset that was asked for, the one behind the records, the last
-            one's leader's epoch, the records, how many, and that epoch if all have it, else -1. None for none.
+        landed: of each partition its state, its epoch, the offset that was asked for, the one behind the records, the
+            last one's leader's epoch, the records, how many, and that epoch if all have it, else -1. None for none.
         received_bytes: of records, since the beginning.
         answered_at: when a reply came last, in monotonic seconds; 0 before the first.
     """
 
-    landed: tuple[PartitionState, int, int, int, int, bytes, int, int] | None
+    landed: list[tuple[PartitionState, int, int, int, int, bytes, int, int]] | None
     received_bytes: int
     answered_at: float
 
-    def settle(self, queue: Any, fetched: object) -> None:
+    def settle(self, queue: Any, fetched: list[Any]) -> None:
         """Queue it, and forget what has landed: both or nothing."""
 
 
@@ -96,15 +96,15 @@ class FetchLending:
         self.lent: _Lent | None = None
         self._usual = 0  # replies in a row that a thread could have taken
 
-    def count(self, data: PartitionData) -> None:
-        """A reply had this, and of no other partition."""
-        self._usual = self._usual + 1 if _is_little(data) else min(self._usual, 0)
+    def count(self, parts: Sequence[PartitionData]) -> None:
+        """A reply had this, and of no other topic."""
+        self._usual = self._usual + 1 if all(map(_is_little, parts)) else min(self._usual, 0)
 
     def count_all(self, reply: FetchResponse) -> None:
         """A reply has come; one without anything new says nothing."""
         topics = reply.responses
-        if topics and len(topics) == 1 == len(topics[0].partitions):
-            self.count(topics[0].partitions[0])
+        if len(topics) == 1:
+            self.count(topics[0].partitions)
         elif topics:
             self._usual = min(self._usual, 0)
 
@@ -150,7 +150,7 @@ class FetchLending:
 
         Args:
             session_epoch: of the request in flight.
-            partition: what that asks for; -1 for nothing new.
+            partition: what that asks for; -1 for nothing new, and for several.
             failed: because something unusual came.
         """
         lent, self.lent = self.lent, None

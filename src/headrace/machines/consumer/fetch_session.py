@@ -291,7 +291,7 @@ class FetchSession:
         Args:
             topic: of the partitions.
             epoch: of the request in flight.
-            partition: what that asks for; -1 for nothing new.
+            partition: what that asks for; -1 for nothing new, and for several.
         """
         self._epoch = epoch
         lone = self._lone[topic]

@@ -189,7 +189,7 @@ class Fetcher:
             if (state.epoch == asked.epoch and state.fetch_offset == asked.fetch_offset
                     and state.phase is PositionPhase.FETCH):  # as `_is_current`
                 self._on_data(state, data, send.destination, now)
-            self.lending.count(data)
+            self.lending.count((data,))
             data.records = None  # what is queued is not kept here as well
             self._plan.happened.append(state)
             return
@@ -455,9 +455,10 @@ class Fetcher:
     def _land(self, lane: Lane) -> None:
         """Queue what a thread has received by itself. It is done once, whatever interrupts it."""
         assert lane.landed is not None
-        state, epoch, offset, next_offset, leader_epoch, records, count, first_epoch = lane.landed
-        lane.settle(self._queue, CompletedFetch(
-            state, epoch, offset, next_offset, leader_epoch, records, None, count, first_epoch=first_epoch))
+        lane.settle(self._queue, [
+            CompletedFetch(state, epoch, offset, next_offset, leader_epoch, records, None, count,
+                           first_epoch=first_epoch)
+            for state, epoch, offset, next_offset, leader_epoch, records, count, first_epoch in lane.landed])
 
     def _decode(self, fetched: CompletedFetch, taken: list[Message], count: int) -> None:
         try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from headrace.wire.frame import encode_response
+from headrace.wire.frame import encode_request, encode_response
 from headrace.wire.messages.consumer.fetch import (
     AbortedTransaction,
     FetchableTopicResponse,
@@ -85,4 +85,15 @@ class LoneFetch:
         finally:
             request.topics = topics
         empty = b"".join(encode_response(FetchResponse(session_id=request.session_id, responses=[]), version, 0))
-        return ((self.exchange.request.whole(version, client_id), nothing), (shape, empty[_HEAD_BYTES:]))
+        one = self.exchange.request.whole(version, client_id)
+        return (((*one, self._partition_bytes(version)), (*nothing, 0)), (shape, empty[_HEAD_BYTES:]))
+
+    def _partition_bytes(self, version: int) -> int:
+        """How many bytes each partition has in a request."""
+        (topic,) = self.request.topics
+        sizes = []
+        for count in (1, 2):
+            topic.partitions = count * [self.asked]
+            sizes.append(sum(map(len, encode_request(self.request, version, 0, None))))
+        topic.partitions = [self.asked]
+        return sizes[1] - sizes[0]

@@ -128,6 +128,24 @@ def test_records_that_came_while_nobody_waited_are_there_in_order(reader: Reader
     reader.pass_on(10, 0)
 
 
+def test_records_of_several_partitions_in_a_reply_are_received_there_too(reader: Reader) -> None:
+    reader.until_lent()
+    before = reader.lane.exchanges
+    for _ in range(20):
+        for partition in (0, 1, 2, 1):  # the first is on its way at once, the rest comes with the next reply
+            reader.write(partition)
+        found = {reader.read().partition(): None for _ in range(4)}
+        assert sorted(found) == [0, 1, 2]
+        assert reader.lane.lent
+    assert before + 40 <= reader.lane.exchanges < before + 60
+    assert sorted(map(int, reader.got)) == list(range(reader.written))
+    ends = {tp.partition: tp.offset for tp in reader.consumer.position(reader.consumer.assignment())}
+    reader.pass_on(9)
+    assert reader.lane.lent
+    assert {tp.partition: tp.offset for tp in reader.consumer.position(reader.consumer.assignment())} == {
+        partition: offset + 3 for partition, offset in ends.items()}
+
+
 def test_figures_count_what_the_loop_has_not_seen(reader: Reader) -> None:
     reader.until_lent(0)
     before = reader.consumer.metrics()
@@ -338,8 +356,8 @@ def test_a_process_without_a_file_to_spare_goes_on_by_the_loop(
     def refuse(*_: object) -> int:
         raise OSError(errno.EMFILE, "too many open files")
 
+    reader = Reader(broker)  # which may begin the process's loop, with a file of its own
     monkeypatch.setattr(os, "eventfd", refuse)
-    reader = Reader(broker)
     reader.pass_on(10, 0)
     assert not reader.lane.lent
     reader.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -30,8 +31,8 @@ class Lane:
         self.received_bytes = 0
         self.answered_at = 0.0
 
-    def settle(self, queue: deque[Any], fetched: object) -> None:
-        queue.append(fetched)
+    def settle(self, queue: deque[Any], fetched: list[Any]) -> None:
+        queue.extend(fetched)
         self.landed = None
 
 
@@ -109,25 +110,45 @@ def test_what_is_unusual_begins_the_row_anew(unusual: dict[str, Any]) -> None:
     assert bench.lent is None
 
 
-def test_two_partitions_in_a_reply_begin_the_row_anew_and_none_says_nothing() -> None:
+def topic_reply(**fields: Any) -> FetchableTopicResponse:
+    """A topic in a reply: of each partition what is given by its number, as `p0`."""
+    return FetchableTopicResponse(**fields.pop("topic", {"topic_id": TOPIC_ID}), partitions=[
+        PartitionData(partition_index=int(name[1:]), high_watermark=9, records=data) for name, data in fields.items()])
+
+
+@pytest.mark.parametrize(("topics", "usual"), [
+    ([], True), ([topic_reply(p0=batch(2, 1), p1=batch(0, 1))], True),
+    ([topic_reply(p0=batch(2, 1), p1=b"")], False), ([topic_reply(p0=batch(2, 1), p1=batch(0, 1, 20_000))], False),
+    ([topic_reply(p0=batch(2, 1)), topic_reply(p0=batch(0, 1), topic={"topic_id": UUID(int=99)})], False),
+], ids=["none", "two", "nothing of one", "much of one", "two topics"])
+def test_a_reply_with_several_partitions_is_usual_if_each_of_them_is(
+    topics: list[FetchableTopicResponse], usual: bool
+) -> None:
     bench = Lender(partitions=3)
     bench.set_leaders(dict.fromkeys(range(3), 1))
     bench.step()
-    for _ in range(2):
-        bench.usual()
-    bench.fetcher.on_reply(bench.sent[1], FetchResponse(session_id=5, responses=[FetchableTopicResponse(
-        topic_id=TOPIC_ID, partitions=[
-            PartitionData(partition_index=number, high_watermark=9, records=batch(2 - 2 * number, 1))
-            for number in (0, 1)])]), 0.0)
+    bench.usual()
+    bench.usual()
+    bench.fetcher.on_reply(bench.sent[1], FetchResponse(session_id=5, responses=topics), 0.0)
     offsets(bench)
     bench.step()
-    for _ in range(2):
-        bench.usual()
-    assert bench.lent is None
-    bench.fetcher.on_reply(bench.sent[1], FetchResponse(session_id=5, responses=[]), 0.0)
-    bench.step()
+    assert bench.lent is None  # the request names two partitions, or this was not the third in a row
     bench.usual(2)
-    assert bench.lent is not None
+    assert (bench.lent is not None) == usual
+
+
+def test_what_has_landed_of_several_partitions_is_handed_out_in_that_order() -> None:
+    bench = Lender(partitions=2)
+    bench.set_leaders({0: 1, 1: 1})
+    bench.until_lent()
+    states = [bench.subscription.require("t", number) for number in (1, 0)]
+    bench.lane.landed = [
+        (state, state.epoch, state.fetch_offset, state.fetch_offset + 1, 3, batch(state.fetch_offset, 1), 1, 3)
+        for state in states]
+    for state in states:
+        state.fetch_offset += 1
+    assert [message.partition() for message in bench.fetcher.take(10)] == [1, 0]
+    assert bench.fetcher.take_one() is None
 
 
 def test_partitions_may_take_turns() -> None:
@@ -246,7 +267,7 @@ def test_what_has_landed_is_handed_out_once_and_moves_the_position(by: str) -> N
     bench.until_lent()
     state = bench.subscription.require("t", 0)
     data = batch(3, 2)
-    bench.lane.landed = (state, state.epoch, 3, 5, 3, data, 2, 3)
+    bench.lane.landed = [(state, state.epoch, 3, 5, 3, data, 2, 3)]
     bench.lane.received_bytes = len(data)
     state.fetch_offset = 5
     state.received_bytes += len(data)
@@ -262,7 +283,7 @@ def test_what_has_landed_for_a_position_that_was_left_is_dropped() -> None:
     bench = Lender()
     bench.until_lent()
     state = bench.subscription.require("t", 0)
-    bench.lane.landed = (state, state.epoch, 4, 6, 3, batch(4, 2), 2, 3)
+    bench.lane.landed = [(state, state.epoch, 4, 6, 3, batch(4, 2), 2, 3)]
     bench.subscription.seek("t", 0, 1)
     assert bench.fetcher.take(10) == []
     assert state.position == 1
