@@ -23,7 +23,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.delivery_future import DeliveryFuture
     from headrace.buffers.direct_lane import DirectLane, DirectPartition, DirectReplies
     from headrace.buffers.fast_path import AIOProduceFastPath, Polling, ProduceFastPath, ServeFastPath
-    from headrace.buffers.fetch_lane import FetchLane
+    from headrace.buffers.fetch_lane import FetchLane, FetchLanes
     from headrace.buffers.future_condition import FutureCondition
     from headrace.buffers.record_accumulator import WAKE, RecordAccumulator
     from headrace.buffers.report_run import ReportRun
@@ -40,6 +40,7 @@ else:
         DirectPartition,
         DirectReplies,
         FetchLane,
+        FetchLanes,
         FutureCondition,
         Polling,
         ProduceFastPath,
@@ -63,6 +64,7 @@ __all__ = [
     "DirectPartition",
     "DirectReplies",
     "FetchLane",
+    "FetchLanes",
     "FutureCondition",
     "Polling",
     "ProduceFastPath",

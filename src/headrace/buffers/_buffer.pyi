@@ -14,6 +14,7 @@ from headrace.buffers.fast_path import Polling as Polling
 from headrace.buffers.fast_path import ProduceFastPath as ProduceFastPath
 from headrace.buffers.fast_path import ServeFastPath as ServeFastPath
 from headrace.buffers.fetch_lane import FetchLane as FetchLane
+from headrace.buffers.fetch_lane import FetchLanes as FetchLanes
 from headrace.buffers.future_condition import FutureCondition as FutureCondition
 from headrace.buffers.record_accumulator import WAKE as WAKE
 from headrace.buffers.record_accumulator import RecordAccumulator as RecordAccumulator

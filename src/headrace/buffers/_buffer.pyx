@@ -10,7 +10,7 @@
     FutureCondition        what guards a future
     DirectLane, ...        the way of a batch that its own thread sends
     DirectReplies          the replies to those batches, where threads that wait for reports take them
-    FetchLane              the way of fetches whose replies are taken by the thread that waits for them
+    FetchLanes, FetchLane  the way of fetches whose replies are taken by the thread that waits for them
     append_columns         Arrow's buffers into an accumulator
     ProduceFastPath, ...   `produce()` with what it needs at hand
     SpinWait               to see at once what another thread has done
@@ -996,6 +996,94 @@ cdef struct Arrived:  # what a reply has of one partition
 
 
 @cython.final
+cdef class FetchLanes:
+    """Where one thread waits for the replies of all its lanes; see the plain twin."""
+
+    cdef int _wake  # -1 for none
+    cdef readonly list lanes
+    cdef readonly object landed
+    cdef readonly int64_t received_bytes
+    cdef readonly double answered_at
+
+    def __cinit__(self):
+        self._wake = -1
+        self.lanes = []
+
+    def begin(self, int wake):
+        self._wake = wake
+
+    def end(self):
+        self._wake = -1
+
+    def wake(self):
+        if self._wake >= 0:
+            os.eventfd_write(self._wake, 1)
+
+    @property
+    def has_room(self):
+        return len(self.lanes) < MOST_FILES - 1
+
+    @property
+    def ready(self):
+        cdef FetchLane lane
+        for lane in self.lanes:
+            if lane.lent or (lane.failed and not lane.told):
+                return True
+        return False
+
+    def receive(self, double timeout_s):
+        cdef FetchLane lane
+        self._receive(timeout_s)
+        for lane in self.lanes:
+            if lane.failed and not lane.told:
+                return True
+        return False
+
+    cdef int _receive(self, double timeout_s) except -1:
+        cdef int[MOST_FILES] files
+        cdef int wake, found, count, index
+        cdef bint failed
+        cdef double left, until = headrace_clock() + timeout_s
+        cdef FetchLane lane
+        cdef list lent
+        while self.landed is None:
+            lent, count, failed = [], 1, False
+            for lane in self.lanes:
+                if lane.lent and count < MOST_FILES:  # `has_room` may not have been asked
+                    lent.append(lane)
+                    files[count] = lane.file
+                    count += 1
+            if count == 1:
+                return 0
+            files[0] = wake = self._wake
+            left = max(until - headrace_clock(), 0.0)
+            PyErr_CheckSignals()
+            with nogil:
+                found = headrace_poll(files, count, left)
+            if found < 0:
+                continue
+            if found & 2 and self._wake == wake:
+                headrace_drain(wake)
+            if found & 1:
+                for index in range(count - 1):
+                    lane = lent[index]
+                    if lane.lent and lane.file == files[index + 1]:
+                        try:
+                            if not lane.take(self):
+                                lane.lent, lane.failed, failed = False, True, True
+                        except BaseException:  # no memory
+                            lane.lent, lane.failed = False, True
+                            raise
+            if found & 2 or failed or (found == 0 and left == 0.0):
+                return 0
+        return 0
+
+    def settle(self, queue, list fetched not None):
+        queue.extend(fetched)
+        self.landed = None
+
+
+@cython.final
 cdef class FetchLane:
     """One connection whose replies the thread that waits for records takes by itself; see the plain twin.
 
@@ -1003,12 +1091,12 @@ cdef class FetchLane:
     for what follows and the place where the records are found.
     """
 
-    cdef int _file, _wake  # -1 for none
     cdef readonly bint lent, failed
+    cdef public bint told
+    cdef readonly int file  # -1 for none
     cdef readonly int32_t correlation_id, session_epoch, partition
-    cdef readonly int64_t received_bytes, sent_bytes, reply_bytes, exchanges
-    cdef readonly double written_at, answered_at
-    cdef readonly object landed
+    cdef readonly int64_t sent_bytes, reply_bytes, exchanges
+    cdef readonly double written_at
     cdef object _topic, _known, _phase
     cdef bytes _request, _empty_request, _before, _between, _tail, _empty_reply
     cdef Py_ssize_t _epoch_at, _partition_at, _leader_at, _offset_at, _empty_epoch_at, _known_at
@@ -1019,12 +1107,12 @@ cdef class FetchLane:
     cdef bytes _rest
 
     def __cinit__(self):
-        self._file = self._wake = -1
+        self.file = -1
 
     def __dealloc__(self):
         free(self._data)
 
-    def start(self, int file, int wake, shapes not None, session not None, in_flight not None):
+    def start(self, int file, shapes not None, session not None, in_flight not None):
         request, reply = shapes
         if self._data == NULL:
             self._data = <uint8_t *> malloc(REPLY)
@@ -1039,56 +1127,21 @@ cdef class FetchLane:
         self.correlation_id, self.session_epoch, self.partition, self.written_at = in_flight
         self.exchanges = self.sent_bytes = self.reply_bytes = self._filled = 0
         self._rest = None
-        self._file, self._wake = file, wake
-        self.failed = False
+        self.file = file
+        self.failed = self.told = False
         self.lent = True
 
     def stop(self):
         data, rest = self._data[:self._filled], self._rest
-        self.lent = self.failed = False
-        self._file = -1
+        self.lent = self.failed = self.told = False
+        self.file = -1
         self._filled = 0
         self._rest = self._known = None
-        self.wake()
         return data, rest
 
-    def wake(self):
-        if self._wake >= 0:
-            os.eventfd_write(self._wake, 1)
-
-    def end(self):
-        self._wake = -1
-
-    def receive(self, double timeout_s):
-        cdef int file = self._file, wake = self._wake, found
-        cdef int[2] files = [wake, file]
-        cdef double left, until = headrace_clock() + timeout_s
-        while self.lent and self._file == file and self.landed is None:
-            left = max(until - headrace_clock(), 0.0)
-            PyErr_CheckSignals()
-            with nogil:
-                found = headrace_poll(files, 2, left)
-            if found < 0:
-                continue
-            if found & 2 and self._wake == wake:
-                headrace_drain(wake)
-            if found & 1 and self.lent and self._file == file:
-                try:
-                    if not self._take():
-                        self.lent, self.failed = False, True
-                except BaseException:  # no memory
-                    self.lent, self.failed = False, True
-                    raise
-            if found & 2 or (found == 0 and left == 0.0):
-                return
-
-    def settle(self, queue, list fetched not None):
-        queue.extend(fetched)
-        self.landed = None
-
-    cdef bint _take(self) except -1:
-        # Bytes have come; False if they are to be read in the general way.
-        cdef int64_t count = headrace_receive(self._file, self._data + self._filled, REPLY - self._filled)
+    cdef bint take(self, FetchLanes to) except -1:
+        # Take what has come; False if it is to be read in the general way.
+        cdef int64_t count = headrace_receive(self.file, self._data + self._filled, REPLY - self._filled)
         cdef int64_t size
         if count < 0:
             return count == -1
@@ -1100,21 +1153,21 @@ cdef class FetchLane:
         size = <int32_t> get_number(self._data, 4)
         if size < 4 or size > REPLY - 4 or self._filled > size + 4:
             return False
-        return self._filled < size + 4 or self._reply(self._data + 4, size)
+        return self._filled < size + 4 or self._reply(self._data + 4, size, to)
 
-    cdef bint _reply(self, const uint8_t *p, Py_ssize_t size) except -1:
+    cdef bint _reply(self, const uint8_t *p, Py_ssize_t size, FetchLanes to) except -1:
         # A whole reply, without its length.
         cdef Py_ssize_t empty = PyBytes_GET_SIZE(self._empty_reply)
         if <int32_t> get_number(p, 4) != self.correlation_id:
             return False
         if size - 4 == empty and memcmp(p + 4, PyBytes_AS_STRING(self._empty_reply), empty) == 0:
-            if not self._send(self._empty_request, NULL, 0):
+            if not self._send(self._empty_request, NULL, 0, to):
                 return False
             self._filled = 0
             return True
-        return self._records(p, size)
+        return self._records(p, size, to)
 
-    cdef bint _records(self, const uint8_t *p, Py_ssize_t size) except -1:
+    cdef bint _records(self, const uint8_t *p, Py_ssize_t size, FetchLanes to) except -1:
         # A reply with records, as it is expected.
         cdef Arrived[MOST_PARTITIONS] parts
         cdef int count = self._partitions(p + 4, p + size, parts), index, other
@@ -1161,10 +1214,12 @@ cdef class FetchLane:
             all_asked.append(asked)
             landed.append((state, asked.epoch, offset, part.next_offset, part.last_epoch, part.data[:part.length],
                            part.records, first_epoch if first_epoch == part.last_epoch else -1))
-        if not self._send(self._request, parts, count):
+        if to.landed is not None:
+            landed = <list> to.landed + landed
+        if not self._send(self._request, parts, count, to):
             return False
         # From here to the end nothing of Python runs.
-        self.landed = landed
+        to.landed = landed
         for index in range(count):
             part = &parts[index]
             asked = all_asked[index]
@@ -1176,7 +1231,7 @@ cdef class FetchLane:
                 part.high_watermark, part.last_stable, part.log_start)
             state.received_bytes = state.received_bytes + part.length
             state.received_records = state.received_records + part.records
-            self.received_bytes += part.length
+            to.received_bytes += part.length
         self._filled = 0
         return True
 
@@ -1240,7 +1295,7 @@ cdef class FetchLane:
             at += ends
         return count if at == end else 0
 
-    cdef bint _send(self, bytes request, const Arrived *parts, int count) except -1:
+    cdef bint _send(self, bytes request, const Arrived *parts, int count, FetchLanes to) except -1:
         # Ask for what comes next; False, with nothing changed, if that has to go the general way.
         cdef uint8_t frame[STEM]
         cdef const uint8_t *shape = <const uint8_t *> PyBytes_AS_STRING(request)
@@ -1269,13 +1324,13 @@ cdef class FetchLane:
                 put_number(frame, 4, <uint64_t> (size - 4))
             put_number(frame + self._epoch_at, 4, <uint32_t> epoch)
         put_number(frame + 8, 4, <uint32_t> correlation_id)
-        sent = headrace_send(self._file, frame, size, NULL, 0, NULL, 0)
+        sent = headrace_send(self.file, frame, size, NULL, 0, NULL, 0)
         if sent <= 0:
             return False
         if sent < size:
             self._rest = frame[sent:size]
             self.lent, self.failed = False, True
-        self.answered_at = self.written_at = headrace_clock()
+        to.answered_at = self.written_at = headrace_clock()
         self.correlation_id, self.session_epoch = correlation_id, epoch
         self.partition = parts[0].partition if count == 1 else -1
         self.exchanges += 1

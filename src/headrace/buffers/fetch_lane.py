@@ -1,8 +1,9 @@
 """The way of fetches whose replies the thread that waits for records takes by itself (decision 0052). The plain twin.
 
 While few records come at a time, the loop lends a connection that has one fetch in flight, and nothing else, to a
-`FetchLane`. The thread that waits in `poll()` then waits for the socket, sends the request for what follows and finds
-the records, without a turn of the loop. Whatever is not as usual is left to the loop, with all bytes that have come.
+`FetchLane`. The thread that waits in `poll()` then waits for the sockets of all `FetchLanes`, sends the request for
+what follows and finds the records, without a turn of the loop. Whatever is not as usual is left to the loop, with all
+bytes that have come.
 
 A plain step can be interrupted by Ctrl-C half way, so clients lend nothing where there is no native module.
 It must not know what the bytes around the records mean. Read next: `headrace.client.consumer.direct_fetches`.
@@ -22,8 +23,9 @@ from headrace.buffers.direct_lane import receive_now, uvarint
 from headrace.errors import CorruptRecordError
 from headrace.records.header import scan
 
-__all__ = ["FetchLane", "FetchShapes"]
+__all__ = ["FetchLane", "FetchLanes", "FetchShapes"]
 
+_MOST_LANES: Final = 15
 _MOST_BYTES: Final = 65_536
 _MOST_REQUEST: Final = 1_024
 _MOST_PARTITIONS: Final = 16
@@ -53,39 +55,111 @@ Landed = tuple[Any, int, int, int, int, bytes, int, int]
 epoch of the last one, the records, how many, and the epoch if all have it, else -1."""
 
 
+class FetchLanes:
+    """Where one thread waits for the replies of all its lanes.
+
+    Attributes:
+        lanes: all that there are.
+        landed: what replies held, until `settle`; None for nothing.
+        received_bytes: of records, since the beginning.
+        answered_at: when a reply was taken last, in monotonic seconds.
+    """
+
+    def __init__(self) -> None:
+        self._wake = -1
+        self.lanes: list[FetchLane] = []
+        self.landed: list[Landed] | None = None
+        self.received_bytes = 0
+        self.answered_at = 0.0
+
+    def begin(self, wake: int) -> None:
+        """An eventfd that ends a wait is used from now on, until `end`."""
+        self._wake = wake
+
+    def end(self) -> None:
+        """All lanes were stopped; the eventfd is not used any more."""
+        self._wake = -1
+
+    def wake(self) -> None:
+        """End the wait of `receive`, or the next one. From any thread, and from signal handlers."""
+        if self._wake >= 0:
+            os.eventfd_write(self._wake, 1)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one lane more can be waited for."""
+        return len(self.lanes) < _MOST_LANES
+
+    @property
+    def ready(self) -> bool:
+        """Whether replies may be taken, or the loop has to be told that one is to be read in the general way."""
+        return any(lane.lent or (lane.failed and not lane.told) for lane in self.lanes)
+
+    def receive(self, timeout_s: float) -> bool:
+        """Wait for a reply and take it, and all others that are there.
+
+        The wait also ends with `wake`, when a lane has failed or none is lent, and when the time is over. What has come
+        is taken in any case.
+
+        Returns:
+            Whether the loop has to be told that a lane has failed.
+        """
+        self._receive(timeout_s)
+        return any(lane.failed and not lane.told for lane in self.lanes)
+
+    def _receive(self, timeout_s: float) -> None:
+        until = time.monotonic() + timeout_s
+        while self.landed is None and (lent := [(lane, lane.file) for lane in self.lanes if lane.lent]):
+            wake, left_s, failed = self._wake, until - time.monotonic(), False
+            poll = select.poll()
+            for file in (wake, *(file for _, file in lent)):
+                poll.register(file, select.POLLIN)
+            found = {ready for ready, _ in poll.poll(left_s * 1000 + 1 if left_s > 0 else 0)}
+            if wake in found and self._wake == wake:
+                with suppress(BlockingIOError):
+                    os.eventfd_read(wake)
+            for lane, file in lent:
+                if file in found and lane.lent and lane.file == file and not lane.take(self):
+                    lane.lent, lane.failed, failed = False, True, True
+            if wake in found or failed or (not found and left_s <= 0):
+                return
+
+    def settle(self, queue: Any, fetched: list[Any]) -> None:
+        """Queue what has landed: both are done, or nothing."""
+        queue.extend(fetched)
+        self.landed = None
+
+
 class FetchLane:
     """One connection whose replies the thread that waits for records takes by itself.
 
     Attributes:
         lent: replies may be taken.
         failed: something came that is to be read in the general way; the loop has not taken the connection back yet.
+        told: the loop was asked to do that.
+        file: descriptor of the socket; -1 for none.
         correlation_id, session_epoch, partition: of the request in flight; the last is -1 unless that names just one.
-        landed: what the last reply held, until `settle`; None for nothing.
-        received_bytes: of records, since the lane was made.
         exchanges, sent_bytes, reply_bytes: replies taken since `start`, and bytes of requests and replies.
-        written_at, answered_at: when the request in flight was written, and when a reply was taken last; monotonic
-            seconds.
+        written_at: when the request in flight was written, in monotonic seconds.
     """
 
     def __init__(self) -> None:
-        self._file = self._wake = -1
-        self.lent = self.failed = False
+        self.file = -1
+        self.lent = self.failed = self.told = False
         self.correlation_id = self.session_epoch = self.partition = 0
-        self.landed: list[Landed] | None = None
-        self.received_bytes = self.exchanges = self.sent_bytes = self.reply_bytes = 0
-        self.written_at = self.answered_at = 0.0
+        self.exchanges = self.sent_bytes = self.reply_bytes = 0
+        self.written_at = 0.0
         self._data = bytearray()
         self._rest: bytes | None = None
 
     def start(
-        self, file: int, wake: int, shapes: FetchShapes, session: tuple[str, Mapping[tuple[str, int], Any], object],
+        self, file: int, shapes: FetchShapes, session: tuple[str, Mapping[tuple[str, int], Any], object],
         in_flight: tuple[int, int, int, float],
     ) -> None:
         """Let replies be taken.
 
         Args:
             file: descriptor of the connection's socket, which nobody else reads or writes from now on.
-            wake: an eventfd that ends a wait, the lane's until `end`.
             shapes: what requests and replies are made of.
             session: the topic, the session's partitions, and the phase of those whose records are wanted. Each
                 partition has its `state`, `epoch`, `leader_epoch` and `fetch_offset`, which is moved.
@@ -97,62 +171,27 @@ class FetchLane:
         self.exchanges = self.sent_bytes = self.reply_bytes = 0
         self._data.clear()
         self._rest = None
-        self._file, self._wake = file, wake
-        self.failed = False
+        self.file = file
+        self.failed = self.told = False
         self.lent = True
 
     def stop(self) -> tuple[bytes, bytes | None]:
-        """Let no more be taken.
+        """Let no more be taken. A thread that waits is to be woken.
 
         Returns:
             The bytes that have come and were not taken, and those of the request in flight that the kernel did not
             take, None for none.
         """
         data, rest = bytes(self._data), self._rest
-        self.lent = self.failed = False
-        self._file = -1
+        self.lent = self.failed = self.told = False
+        self.file = -1
         self._data.clear()
         self._rest = None
-        self.wake()
         return data, rest
 
-    def wake(self) -> None:
-        """End the wait of `receive`, or the next one. From any thread, and from signal handlers."""
-        if self._wake >= 0:
-            os.eventfd_write(self._wake, 1)
-
-    def end(self) -> None:
-        """`stop` was called; the eventfd is not used any more."""
-        self._wake = -1
-
-    def receive(self, timeout_s: float) -> None:
-        """Wait for a reply and take it; also until `wake`, until the connection is taken back, or the time is over.
-
-        What has come is taken in any case.
-        """
-        file, wake, until = self._file, self._wake, time.monotonic() + timeout_s
-        while self.lent and self._file == file and self.landed is None:
-            left_s = until - time.monotonic()
-            poll = select.poll()
-            poll.register(file, select.POLLIN)
-            poll.register(wake, select.POLLIN)
-            found = {ready for ready, _ in poll.poll(left_s * 1000 + 1 if left_s > 0 else 0)}
-            if wake in found and self._wake == wake:
-                with suppress(BlockingIOError):
-                    os.eventfd_read(wake)
-            if file in found and self.lent and self._file == file and not self._take():
-                self.lent, self.failed = False, True
-            if wake in found or (not found and left_s <= 0):
-                return
-
-    def settle(self, queue: Any, fetched: list[Any]) -> None:
-        """Queue what has landed: both are done, or nothing."""
-        queue.extend(fetched)
-        self.landed = None
-
-    def _take(self) -> bool:
-        """Bytes have come; False if they are to be read in the general way."""
-        received = receive_now(self._file, _MOST_BYTES - len(self._data))
+    def take(self, to: FetchLanes) -> bool:
+        """Take what has come; False if it is to be read in the general way."""
+        received = receive_now(self.file, _MOST_BYTES - len(self._data))
         if received is None:
             return True
         self._data += received
@@ -164,19 +203,19 @@ class FetchLane:
         whole = size + _INT32.size
         if size < _INT32.size or whole > _MOST_BYTES or len(self._data) > whole:
             return False
-        return len(self._data) < whole or self._reply(bytes(self._data[_INT32.size:]))
+        return len(self._data) < whole or self._reply(bytes(self._data[_INT32.size:]), to)
 
-    def _reply(self, reply: bytes) -> bool:
+    def _reply(self, reply: bytes, to: FetchLanes) -> bool:
         if _INT32.unpack_from(reply)[0] != self.correlation_id:
             return False
         if reply[_INT32.size:] == self._shapes[1][1]:
-            if not self._send(self._shapes[0][1], []):
+            if not self._send(self._shapes[0][1], [], to):
                 return False
             self._data.clear()
             return True
-        return self._records(reply[_INT32.size:])
+        return self._records(reply[_INT32.size:], to)
 
-    def _records(self, reply: bytes) -> bool:
+    def _records(self, reply: bytes, to: FetchLanes) -> bool:
         found = self._partitions(reply)
         if not found:
             return False
@@ -205,9 +244,9 @@ class FetchLane:
             asked.append((known, numbers))
         if not self._send(self._shapes[0][0], [
                 (partition, known.leader_epoch, each[3])
-                for (partition, _, _), (known, _), each in zip(found, asked, landed, strict=True)]):
+                for (partition, _, _), (known, _), each in zip(found, asked, landed, strict=True)], to):
             return False
-        self.landed = landed
+        to.landed = landed if to.landed is None else to.landed + landed
         for (known, numbers), (state, _, _, next_offset, epoch, records, count, _) in zip(asked, landed, strict=True):
             known.fetch_offset = state.fetch_offset = next_offset
             state.fetch_epoch = epoch
@@ -215,7 +254,7 @@ class FetchLane:
             state.high_watermark, state.last_stable, state.log_start = numbers
             state.received_bytes += len(records)
             state.received_records += count
-            self.received_bytes += len(records)
+            to.received_bytes += len(records)
         self._data.clear()
         return True
 
@@ -249,12 +288,13 @@ class FetchLane:
             at = begin + length + ends
         return found if at == end else []
 
-    def _send(self, shape: Request, asked: list[tuple[int, int, int]]) -> bool:
+    def _send(self, shape: Request, asked: list[tuple[int, int, int]], to: FetchLanes) -> bool:
         """Ask for what comes next; False, with nothing changed, if that has to go the general way.
 
         Args:
             shape: of the request.
             asked: partitions that it names, their leaders' epochs, and offsets.
+            to: is told the time.
         """
         request, (epoch_at, *places), size = shape
         correlation_id = self.correlation_id + 1 & _MASK
@@ -273,13 +313,13 @@ class FetchLane:
             for packer, place, number in zip((_INT32, _INT32, _INT64), places, numbers, strict=True):
                 packer.pack_into(frame, place + index * size, number)
         try:
-            sent = os.write(self._file, frame)
+            sent = os.write(self.file, frame)
         except OSError:
             return False
         if sent < len(frame):
             self._rest = bytes(frame[sent:])
             self.lent, self.failed = False, True
-        self.answered_at = self.written_at = time.monotonic()
+        to.answered_at = self.written_at = time.monotonic()
         self.correlation_id, self.session_epoch = correlation_id, epoch
         self.partition = asked[0][0] if len(asked) == 1 else -1
         self.exchanges += 1

@@ -63,7 +63,7 @@ class OneByOne:
     def _take(self) -> None:
         message = self.consumer.poll(0.1 if random.random() < 0.9 else 0)
         if (direct := self.consumer._engine.machines.direct) is not None:
-            self.direct += direct.lane.lent
+            self.direct += any(lane.lent for lane in direct.lanes.lanes)
         if message is not None:
             assert message.error() is None
             self.read[message.partition()].append((message.offset(), message.value()))

@@ -78,18 +78,20 @@ class Bench:
                                topics=[])
         self.lone = LoneFetch(request, "topic", TOPIC_ID, FetchPartition(
             partition=0, current_leader_epoch=3, fetch_offset=10, partition_max_bytes=1 << 20))
-        self.lane = twin.FetchLane()
+        self.lanes, self.lane = twin.FetchLanes(), twin.FetchLane()
+        self.lanes.lanes.append(self.lane)
+        self.lanes.begin(self.wake)
         self.start(number, epoch)
 
     def start(self, number: int = FROM, epoch: int = 5) -> None:
-        self.lane.start(self.ours.fileno(), self.wake, self.lone.shapes(self.version, "me"),
+        self.lane.start(self.ours.fileno(), self.lone.shapes(self.version, "me"),
                         ("topic", self.known, FETCH), (number, epoch, 0, 1.0))
 
     def send(self, data: bytes) -> None:
         self.theirs.sendall(data)
 
     def receive(self, timeout_s: float = PATIENCE_S) -> None:
-        self.lane.receive(timeout_s)
+        self.lanes.receive(timeout_s)
 
     def answer(self, data: bytes | None, number: int = FROM, partition: int = 0, **fields: Any) -> None:
         self.send(reply(number, data, self.version, partition, **fields))
@@ -119,7 +121,7 @@ class Bench:
             self.theirs.settimeout(PATIENCE_S)
 
     def close(self) -> None:
-        self.lane.end()
+        self.lanes.end()
         for each in (self.ours, self.theirs):
             each.close()
         os.close(self.wake)
@@ -153,15 +155,15 @@ def test_records_land_and_what_follows_is_asked_for(make: Callable[..., Bench], 
     assert part.current_leader_epoch == 3
     assert request.forgotten_topics_data == []
     state = bench.states[0]
-    assert bench.lane.landed == [(state, 1, 10, 13, 4, data, 3, -1)]
+    assert bench.lanes.landed == [(state, 1, 10, 13, 4, data, 3, -1)]
     assert (state.fetch_offset, state.fetch_epoch, state.attempts) == (13, 4, 0)
     assert (state.high_watermark, state.last_stable, state.log_start) == (50, 49, 2)
     assert (state.received_bytes, state.received_records) == (100 + len(data), 13)
     assert bench.known["topic", 0].fetch_offset == 13
     lane = bench.lane
     assert (lane.correlation_id, lane.session_epoch, lane.partition) == (FROM + 1, 6, 0)
-    assert (lane.received_bytes, lane.exchanges) == (len(data), 1)
-    assert lane.answered_at == pytest.approx(time.monotonic(), abs=5)
+    assert (bench.lanes.received_bytes, lane.exchanges) == (len(data), 1)
+    assert bench.lanes.answered_at == pytest.approx(time.monotonic(), abs=5)
     assert (lane.lent, lane.failed) == (True, False)
 
 
@@ -171,11 +173,11 @@ def test_what_landed_is_queued_once_and_nothing_is_taken_before(make: Callable[.
     bench.send(reply(FROM + 1, records(11, b"b"), 17))
     bench.receive()
     assert bench.states[0].fetch_offset == 11
-    bench.lane.settle(queue, ["fetched", "more"])
-    assert (list(queue), bench.lane.landed) == (["fetched", "more"], None)
+    bench.lanes.settle(queue, ["fetched", "more"])
+    assert (list(queue), bench.lanes.landed) == (["fetched", "more"], None)
     bench.receive()
     assert bench.states[0].fetch_offset == 12
-    (landed,) = bench.lane.landed
+    (landed,) = bench.lanes.landed
     assert landed[5] == records(11, b"b")
     assert landed[7] == 3
     assert [bench.asked()[0], bench.asked()[0]] == [FROM + 1, FROM + 2]
@@ -202,13 +204,13 @@ def test_several_partitions_in_a_reply_land_together_and_are_asked_for_together(
     (topic,) = request.topics
     assert [(part.partition, part.current_leader_epoch, part.fetch_offset, part.partition_max_bytes)
             for part in topic.partitions] == [(2, 5, 11, 1 << 20), (0, 3, 12, 1 << 20), (1, 4, 11, 1 << 20)]
-    assert bench.lane.landed == [(bench.states[index], 1, 10, end, 3, data[index], end - 10, 3)
+    assert bench.lanes.landed == [(bench.states[index], 1, 10, end, 3, data[index], end - 10, 3)
                                  for index, end in ((2, 11), (0, 12), (1, 11))]
     assert [state.fetch_offset for state in bench.states] == [12, 11, 11]
     assert [state.received_bytes for state in bench.states] == [100 + len(data[index]) for index in range(3)]
     assert [bench.known["topic", index].fetch_offset for index in range(3)] == [12, 11, 11]
-    assert (bench.lane.partition, bench.lane.received_bytes) == (-1, sum(map(len, data.values())))
-    bench.lane.settle(deque(), [])
+    assert (bench.lane.partition, bench.lanes.received_bytes) == (-1, sum(map(len, data.values())))
+    bench.lanes.settle(deque(), [])
     bench.answer(records(11, b"e"), FROM + 1, partition=1)
     assert bench.asked()[1].topics[0].partitions[0].fetch_offset == 12
     assert (bench.lane.partition, bench.lane.exchanges) == (1, 2)
@@ -229,7 +231,7 @@ def test_where_one_of_several_partitions_is_unusual_all_are_left_to_the_loop(
     while not bench.lane.failed and time.monotonic() < deadline:
         bench.receive(0.1)
     assert bench.lane.failed
-    assert bench.lane.landed is None
+    assert bench.lanes.landed is None
     assert frame.startswith(bench.lane.stop()[0])
     assert [vars(state) for state in bench.states] == before
     assert bench.nothing_was_asked()
@@ -241,14 +243,14 @@ def test_a_partition_that_comes_twice_in_a_reply_is_left_to_the_loop(make: Calla
     (place,) = [at for at, (one, other) in enumerate(zip(*frames, strict=True)) if one != other]
     bench.send(frames[0][:place] + b"\0" + frames[0][place + 1:])
     bench.receive()
-    assert (bench.lane.failed, bench.lane.landed) == (True, None)
+    assert (bench.lane.failed, bench.lanes.landed) == (True, None)
     assert [state.fetch_offset for state in bench.states] == [10, 10, 10]
 
 
 def test_of_an_older_broker_replies_with_one_partition_are_taken(make: Callable[..., Bench]) -> None:
     bench = make(11)
     bench.answer(records(10, b"a"), also={1: records(10, b"b")})
-    assert (bench.lane.failed, bench.lane.landed) == (True, None)
+    assert (bench.lane.failed, bench.lanes.landed) == (True, None)
 
 
 def test_a_reply_without_anything_new_is_followed_by_a_request_for_nothing_else(make: Callable[..., Bench]) -> None:
@@ -257,10 +259,10 @@ def test_a_reply_without_anything_new_is_followed_by_a_request_for_nothing_else(
     bench.receive(0.05)
     number, request = bench.asked()
     assert (number, request.session_epoch, request.topics, request.forgotten_topics_data) == (FROM + 1, 6, [], [])
-    assert (bench.lane.landed, bench.lane.partition) == (None, -1)
+    assert (bench.lanes.landed, bench.lane.partition) == (None, -1)
     bench.answer(records(10, b"a"), FROM + 1)
     assert bench.asked()[1].session_epoch == 7
-    assert bench.lane.landed is not None
+    assert bench.lanes.landed is not None
     assert bench.lane.exchanges == 2
 
 
@@ -308,7 +310,7 @@ def test_what_is_unusual_is_left_to_the_loop_with_all_its_bytes(make: Callable[.
     deadline = time.monotonic() + PATIENCE_S
     while not bench.lane.failed and time.monotonic() < deadline:
         bench.receive(0.1)
-    assert (bench.lane.lent, bench.lane.failed, bench.lane.landed) == (False, True, None)
+    assert (bench.lane.lent, bench.lane.failed, bench.lanes.landed) == (False, True, None)
     left, rest = bench.lane.stop()
     assert rest is None
     assert frame.startswith(left)
@@ -331,7 +333,7 @@ def test_what_has_happened_to_a_partition_meanwhile_is_heeded(make: Callable[...
     change(bench)
     before = dict(vars(bench.states[0]))
     bench.answer(records(10, b"a"))
-    assert (bench.lane.failed, bench.lane.landed) == (True, None)
+    assert (bench.lane.failed, bench.lanes.landed) == (True, None)
     assert vars(bench.states[0]) == before
     assert bench.lane.stop()[0] == reply(FROM, records(10, b"a"), 17)
     assert bench.nothing_was_asked()
@@ -357,7 +359,7 @@ def test_a_reply_may_come_in_pieces(make: Callable[..., Bench], cuts: list[int])
             bench.send(frame[at:cut])
             at = cut
             bench.receive(PATIENCE_S if cut == len(frame) else 0.002)
-    assert bench.lane.landed is not None
+    assert bench.lanes.landed is not None
     assert bench.asked()[0] == FROM + 1
 
 
@@ -378,12 +380,12 @@ def test_a_damaged_reply_is_taken_as_the_codec_would_or_left_to_it(
     bench.receive(0.5)
     differs = [at for at in range(4, first) if damaged[at] != whole[at]]
     if any(at not in numbers for at in differs):
-        assert bench.lane.landed is None
-    if bench.lane.landed is None:
+        assert bench.lanes.landed is None
+    if bench.lanes.landed is None:
         assert bench.lane.stop()[0] == bytes(damaged)
         assert bench.states[0].fetch_offset == 10
     else:
-        (landed,) = bench.lane.landed
+        (landed,) = bench.lanes.landed
         assert landed[2] == 10
         assert landed[3] == bench.states[0].fetch_offset > 10
 
@@ -400,7 +402,7 @@ def test_both_twins_decide_alike(native: Any, plain: Any) -> None:
             bench = Bench(twin)
             bench.send(bytes(whole))
             bench.receive(1.0)
-            landed = bench.lane.landed
+            landed = bench.lanes.landed
             outcomes.append((bench.lane.failed, landed and [each[1:] for each in landed],
                              [vars(state) for state in bench.states]))
             bench.close()
@@ -409,31 +411,31 @@ def test_both_twins_decide_alike(native: Any, plain: Any) -> None:
 
 def test_a_wait_ends_when_it_is_woken_and_one_that_comes_later_too(make: Callable[..., Bench]) -> None:
     bench = make()
-    bench.lane.wake()
+    bench.lanes.wake()
     began = time.monotonic()
     bench.receive()
-    waker = threading.Timer(0.05, bench.lane.wake)
+    waker = threading.Timer(0.05, bench.lanes.wake)
     waker.start()
     bench.receive()
     waker.join()
     assert time.monotonic() - began < PATIENCE_S / 2
     bench.answer(records(10, b"a"))
-    assert bench.lane.landed is not None
+    assert bench.lanes.landed is not None
 
 
 def test_without_any_time_what_has_come_is_taken(make: Callable[..., Bench]) -> None:
     bench = make()
     bench.receive(0.0)
-    assert bench.lane.landed is None
+    assert bench.lanes.landed is None
     frame = reply(FROM, records(10, b"a"), 17)
     bench.send(frame[:20])
     time.sleep(0.02)
     bench.receive(0.0)
     bench.send(frame[20:])
     time.sleep(0.02)
-    bench.lane.wake()  # says nothing of what has come
+    bench.lanes.wake()  # says nothing of what has come
     bench.receive(0.0)
-    assert bench.lane.landed is not None
+    assert bench.lanes.landed is not None
 
 
 def test_a_wait_ends_when_its_time_is_over_and_when_the_connection_is_taken_back(make: Callable[..., Bench]) -> None:
@@ -441,14 +443,14 @@ def test_a_wait_ends_when_its_time_is_over_and_when_the_connection_is_taken_back
     began = time.monotonic()
     bench.receive(0.05)
     assert 0.04 < time.monotonic() - began < PATIENCE_S / 2
-    taker = threading.Timer(0.05, bench.lane.stop)
+    taker = threading.Timer(0.05, lambda: (bench.lane.stop(), bench.lanes.wake()))
     taker.start()
     bench.receive()
     taker.join()
     assert time.monotonic() - began < PATIENCE_S / 2
     bench.send(reply(FROM, records(10, b"a"), 17))
     bench.receive()
-    assert bench.lane.landed is None
+    assert bench.lanes.landed is None
     assert bench.ours.recv(1000) == reply(FROM, records(10, b"a"), 17)  # nobody took it
 
 
@@ -477,8 +479,56 @@ def test_a_connection_that_is_lent_again_begins_anew(make: Callable[..., Bench])
     bench.receive(0.05)
     assert bench.lane.stop() == (b"\0\0", None)
     bench.start(70, 9)
-    bench.lane.receive(0.01)  # ended by the wake-up of `stop`
     bench.answer(records(10, b"a"), 70)
     number, request = bench.asked()
     assert (number, request.session_epoch) == (71, 10)
-    assert bench.lane.received_bytes == len(records(10, b"a"))
+    assert bench.lanes.received_bytes == len(records(10, b"a"))
+
+
+def test_one_thread_waits_for_several_connections_and_takes_what_all_have(make: Callable[..., Bench]) -> None:
+    benches = [make() for _ in range(3)]
+    lanes = benches[0].lanes
+    lanes.lanes.extend(bench.lane for bench in benches[1:])
+    assert lanes.ready
+    assert not lanes.receive(0.01)
+    for bench in benches[1:]:
+        bench.send(reply(FROM, records(10, b"a"), 17))
+    time.sleep(0.02)
+    assert not lanes.receive(PATIENCE_S)
+    assert [landed[0] for landed in lanes.landed] == [bench.states[0] for bench in benches[1:]]
+    assert [bench.asked()[0] for bench in benches[1:]] == [FROM + 1] * 2
+    assert [bench.lane.exchanges for bench in benches] == [0, 1, 1]
+    assert lanes.received_bytes == 2 * len(records(10, b"a"))
+    lanes.settle(deque(), [])
+    benches[0].send(reply(FROM, records(10, b"b"), 17))
+    assert not lanes.receive(PATIENCE_S)
+    assert [landed[0] for landed in lanes.landed] == [benches[0].states[0]]
+
+
+def test_a_connection_that_fails_ends_the_wait_until_the_loop_was_told_and_the_others_go_on(
+    make: Callable[..., Bench]
+) -> None:
+    benches = [make() for _ in range(2)]
+    lanes = benches[0].lanes
+    lanes.lanes.append(benches[1].lane)
+    benches[0].send(reply(FROM, b"", 17, error_of_partition=6))
+    assert lanes.receive(PATIENCE_S)
+    assert lanes.receive(0.0)  # whoever asks, until somebody has told it
+    assert [bench.lane.lent for bench in benches] == [False, True]
+    benches[0].lane.told = True
+    assert lanes.ready
+    benches[1].send(reply(FROM, records(10, b"a"), 17))
+    assert not lanes.receive(PATIENCE_S)
+    assert lanes.landed is not None
+    benches[1].lane.stop()
+    assert not lanes.ready
+    lanes.settle(deque(), [])
+    assert not lanes.receive(PATIENCE_S)  # nothing to wait for
+
+
+def test_there_is_room_for_as_many_connections_as_one_thread_waits_for(twin: Any) -> None:
+    lanes = twin.FetchLanes()
+    for _ in range(15):
+        assert lanes.has_room
+        lanes.lanes.append(twin.FetchLane())
+    assert not lanes.has_room

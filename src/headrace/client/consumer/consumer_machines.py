@@ -178,7 +178,7 @@ class ConsumerMachines:
         if direct is None or not direct.ready:
             return False
         direct.receive(0.0)
-        return direct.lane.landed is not None
+        return direct.lanes.landed is not None
 
     def _on_effect(self, effect: Effect) -> None:
         if self.direct is None:
@@ -210,8 +210,8 @@ class ConsumerMachines:
         """A function that returns whether `news` has grown since it was `seen`, or records have landed."""
         if self.direct is None:
             return lambda: self.news != seen
-        lane = self.direct.lane
-        return lambda: self.news != seen or lane.landed is not None
+        lanes = self.direct.lanes
+        return lambda: self.news != seen or lanes.landed is not None
 
     def queue(self, callback: Callback) -> None:
         """Have the application's code run when it comes in."""

@@ -21,7 +21,7 @@ from headrace.wire.messages.consumer.fetch import FetchResponse, PartitionData
 if TYPE_CHECKING:
     from headrace.machines.consumer.lone_fetch import LoneFetch
 
-__all__ = ["FetchLending", "Lane", "LendFetch"]
+__all__ = ["FetchLending", "Lanes", "LendFetch"]
 
 _USUAL: Final = 3
 """So many usual replies in a row, and the next one is lent."""
@@ -30,7 +30,7 @@ _UNUSUAL: Final = -20
 _FEW_BYTES: Final = 16_384
 
 
-class Lane(Protocol):
+class Lanes(Protocol):
     """What a thread has received by itself.
 
     Attributes:
@@ -85,40 +85,44 @@ class FetchLending:
 
     Attributes:
         lends: whether `LendFetch` is carried out.
-        lane: where a thread receives; None before the first.
-        lent: what is lent now.
+        lanes: where a thread receives; None before the first.
+        lent: what is lent now, by broker.
+        due: brokers whose replies have been usual for long enough.
     """
 
     def __init__(self, plan: FetchPlan) -> None:
         self._plan = plan
         self.lends = False
-        self.lane: Lane | None = None
-        self.lent: _Lent | None = None
-        self._usual = 0  # replies in a row that a thread could have taken
+        self.lanes: Lanes | None = None
+        self.lent: dict[int, _Lent] = {}
+        self.due: set[int] = set()
+        self._usual: dict[int, int] = {}  # by broker, replies in a row that a thread could have taken
 
-    def count(self, parts: Sequence[PartitionData]) -> None:
-        """A reply had this, and of no other topic."""
-        self._usual = self._usual + 1 if all(map(_is_little, parts)) else min(self._usual, 0)
+    def count(self, node: int, parts: Sequence[PartitionData]) -> None:
+        """A broker's reply had this, and of no other topic."""
+        usual = self._usual.get(node, 0)
+        usual = usual + 1 if all(map(_is_little, parts)) else min(usual, 0)
+        self._usual[node] = usual
+        if usual >= _USUAL and self.lends:
+            self.due.add(node)
+        elif self.due:
+            self.due.discard(node)
 
-    def count_all(self, reply: FetchResponse) -> None:
-        """A reply has come; one without anything new says nothing."""
+    def count_all(self, node: int, reply: FetchResponse) -> None:
+        """A broker's reply has come; one without anything new says nothing."""
         topics = reply.responses
         if len(topics) == 1:
-            self.count(topics[0].partitions)
+            self.count(node, topics[0].partitions)
         elif topics:
-            self._usual = min(self._usual, 0)
-
-    @property
-    def is_due(self) -> bool:
-        """Whether replies have been usual for long enough."""
-        return self._usual >= _USUAL and self.lends and self.lent is None
+            self._usual[node] = min(self._usual.get(node, 0), 0)
+            self.due.discard(node)
 
     def lend(self, sends: Sequence[Effect]) -> Sequence[Effect]:
         """The only request of a step, and that its reply is lent, if nothing else is to be seen to."""
         (send,) = sends
         assert isinstance(send, Send)
         session = send.context.session
-        if send.template is None or not session.known or not self._plan.is_settled:
+        if send.destination not in self.due or send.template is None or not session.known or not self._plan.is_settled:
             return sends
         topic, partition = next(reversed(session.known))  # where `fill_alone` has put what it names
         lone = session.lone_of(topic)
@@ -133,30 +137,33 @@ class FetchLending:
             effect: this one.
             take_back: calls `on_taken_back` before it returns.
         """
-        self.lent = _Lent(effect.send.context, effect.topic, take_back)
+        node = effect.send.destination
+        self.lent[node] = _Lent(effect.send.context, effect.topic, take_back)
+        self.due.discard(node)
 
     def take_back(self) -> None:
-        """Have replies come to the loop again, and all that was received counted."""
-        if self.lent is not None:
-            self.lent.take_back()
+        """Have all replies come to the loop again, and all that was received counted."""
+        for lent in list(self.lent.values()):
+            lent.take_back()
 
     def take_back_for_plan(self, now: float) -> None:
-        """The same if the plan has anything to look at that concerns what is lent."""
-        if self.lent is not None and self._plan.concerns(self.lent.flight.session, now):
-            self.lent.take_back()
+        """The same of a broker if the plan has anything to look at that concerns what is lent."""
+        for lent in list(self.lent.values()):
+            if self._plan.concerns(lent.flight.session, now):
+                lent.take_back()
 
-    def on_taken_back(self, session_epoch: int, partition: int, *, failed: bool) -> None:
-        """Replies come to the loop again.
+    def on_taken_back(self, node: int, session_epoch: int, partition: int, *, failed: bool) -> None:
+        """Replies of a broker come to the loop again.
 
         Args:
+            node: the broker.
             session_epoch: of the request in flight.
             partition: what that asks for; -1 for nothing new, and for several.
             failed: because something unusual came.
         """
-        lent, self.lent = self.lent, None
-        assert lent is not None
+        lent = self.lent.pop(node)
         lent.flight.session.taken_back(lent.topic, session_epoch, partition)
-        self._usual = _UNUSUAL if failed else 0
+        self._usual[node] = _UNUSUAL if failed else 0
 
 
 def _is_little(data: PartitionData) -> bool:

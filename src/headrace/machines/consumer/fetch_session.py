@@ -162,6 +162,9 @@ class FetchSession:
         asked = self.known.pop(key)
         self.known[key] = asked  # Kafka serves a session's partitions in the order in which they were last sent
         self._changed.clear()
+        if self.late:
+            self.late.clear()
+            self._asked_late.clear()
         asked.state = state = self.wanted[key][0]
         asked.epoch = state.epoch
         asked.fetch_offset = state.fetch_offset

@@ -19,7 +19,7 @@ from headrace.config import Config
 from headrace.errors import ConsumeError, CorruptRecordError, KafkaError
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_error_actions import FetchErrorAction, fetch_error_action
-from headrace.machines.consumer.fetch_lending import FetchLending, Lane
+from headrace.machines.consumer.fetch_lending import FetchLending, Lanes
 from headrace.machines.consumer.fetch_plan import FetchPlan
 from headrace.machines.consumer.fetch_session import SessionPartition
 from headrace.machines.consumer.subscription import PartitionState, PositionPhase, Subscription
@@ -129,8 +129,8 @@ class Fetcher:
     @property
     def answered_at(self) -> float | None:
         """When a broker last answered a fetch, in monotonic seconds; None before."""
-        lane = self.lending.lane
-        return self._answered_at if lane is None else max(self._answered_at or 0.0, lane.answered_at) or None
+        lanes = self.lending.lanes
+        return self._answered_at if lanes is None else max(self._answered_at or 0.0, lanes.answered_at) or None
 
     # The loop's thread: requests out, replies in
 
@@ -141,7 +141,7 @@ class Fetcher:
             self._leave_range()
         plan = self._plan
         lending = self.lending
-        if lending.lent is not None:
+        if lending.lent:
             lending.take_back_for_plan(now)
         released = self._released_bytes
         sends: Sequence[Effect] = plan.requests(now, self._waiting_bytes(released))
@@ -151,14 +151,14 @@ class Fetcher:
         if plan.doubts:
             self.alone = plan.doubts = False
             self._events.append(PositionsInDoubt())
-        if lending.is_due and len(sends) == 1 and not (self._tells_eof or self._out_of_range or self._set_aside):
+        if lending.due and len(sends) == 1 and not (self._tells_eof or self._out_of_range or self._set_aside):
             return lending.lend(sends)
         return sends
 
     def _waiting_bytes(self, released_bytes: int) -> int:
         """Bytes of records that were received, and not released."""
-        lane = self.lending.lane
-        return self._received_bytes + (0 if lane is None else lane.received_bytes) - released_bytes
+        lanes = self.lending.lanes
+        return self._received_bytes + (0 if lanes is None else lanes.received_bytes) - released_bytes
 
     def deadline(self) -> float | None:
         """When the first backed-off partition may be fetched again."""
@@ -189,11 +189,11 @@ class Fetcher:
             if (state.epoch == asked.epoch and state.fetch_offset == asked.fetch_offset
                     and state.phase is PositionPhase.FETCH):  # as `_is_current`
                 self._on_data(state, data, send.destination, now)
-            self.lending.count((data,))
+            self.lending.count(send.destination, (data,))
             data.records = None  # what is queued is not kept here as well
             self._plan.happened.append(state)
             return
-        self.lending.count_all(reply)
+        self.lending.count_all(send.destination, reply)
         for topic in reply.responses:
             name = topic.topic or names.get(topic.topic_id.int, "")
             for data in topic.partitions:
@@ -343,7 +343,7 @@ class Fetcher:
     @property
     def has_waiting(self) -> bool:
         """Whether something of partitions that are not paused is in the queue."""
-        if self.lending.lane is not None and self.lending.lane.landed is not None:
+        if self.lending.lanes is not None and self.lending.lanes.landed is not None:
             return True
         return any(fetched.epoch == fetched.state.epoch and not fetched.state.paused for fetched in self._queue.copy())
 
@@ -390,8 +390,8 @@ class Fetcher:
 
     def take_one(self) -> Message | None:
         """What `take(1)` holds, at less cost while the same piece of the queue lasts."""
-        if self.lending.lane is not None and self.lending.lane.landed is not None:
-            self._land(self.lending.lane)
+        if self.lending.lanes is not None and self.lending.lanes.landed is not None:
+            self._land(self.lending.lanes)
         if not self._queue:
             return None
         fetched = self._queue[0]
@@ -440,8 +440,8 @@ class Fetcher:
     def _front(self) -> CompletedFetch | None:
         """The first piece that may be handed out; drops stale ones and sets aside those of paused partitions."""
         queue = self._queue
-        if self.lending.lane is not None and self.lending.lane.landed is not None:
-            self._land(self.lending.lane)
+        if self.lending.lanes is not None and self.lending.lanes.landed is not None:
+            self._land(self.lending.lanes)
         while queue:
             fetched = queue[0]
             if fetched.epoch != fetched.state.epoch:
@@ -452,13 +452,13 @@ class Fetcher:
                 return fetched
         return None
 
-    def _land(self, lane: Lane) -> None:
+    def _land(self, lanes: Lanes) -> None:
         """Queue what a thread has received by itself. It is done once, whatever interrupts it."""
-        assert lane.landed is not None
-        lane.settle(self._queue, [
+        assert lanes.landed is not None
+        lanes.settle(self._queue, [
             CompletedFetch(state, epoch, offset, next_offset, leader_epoch, records, None, count,
                            first_epoch=first_epoch)
-            for state, epoch, offset, next_offset, leader_epoch, records, count, first_epoch in lane.landed])
+            for state, epoch, offset, next_offset, leader_epoch, records, count, first_epoch in lanes.landed])
 
     def _decode(self, fetched: CompletedFetch, taken: list[Message], count: int) -> None:
         try:

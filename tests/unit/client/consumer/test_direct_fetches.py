@@ -41,7 +41,8 @@ class Reader:
     @property
     def lane(self) -> Any:
         direct = self.consumer._engine.machines.direct
-        return SimpleNamespace(lent=False, exchanges=0) if direct is None else direct.lane
+        lanes = [] if direct is None else direct.lanes.lanes
+        return lanes[0] if lanes else SimpleNamespace(lent=False, exchanges=0)
 
     def assign(self, *partitions: int) -> None:
         self.consumer.assign([TopicPartition(TOPIC, number, 0) for number in partitions or range(PARTITIONS)])

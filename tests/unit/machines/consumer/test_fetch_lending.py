@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from headrace.wire.messages.consumer.fetch import (
 from .test_fetcher import TOPIC_ID, Bench, batch, offsets
 
 
-class Lane:
+class Lanes:
     """What a thread has received, as a test says."""
 
     def __init__(self) -> None:
@@ -41,9 +42,9 @@ class Lender(Bench):
 
     def __init__(self, partitions: int = 1, **properties: Any) -> None:
         super().__init__(partitions, **properties)
-        self.lane = Lane()
+        self.lanes = Lanes()
         self.fetcher.lending.lends = True
-        self.fetcher.lending.lane = self.lane
+        self.fetcher.lending.lanes = self.lanes
         self.lent: LendFetch | None = None
         self.taken_back: list[tuple[int, int, bool]] = []
         self.session_epoch, self.partition, self.failed = 0, 0, False
@@ -59,13 +60,13 @@ class Lender(Bench):
                 assert list(effects) == [effect.send, effect]
                 self.lent = effect
                 self.session_epoch, self.partition = effect.session_epoch, effect.partition
-                self.fetcher.lending.on_lent(effect, self.take_back)
+                self.fetcher.lending.on_lent(effect, partial(self.take_back, effect.send.destination))
         return sends
 
-    def take_back(self) -> None:
+    def take_back(self, node: int) -> None:
         self.taken_back.append((self.session_epoch, self.partition, self.failed))
         self.lent = None
-        self.fetcher.lending.on_taken_back(self.session_epoch, self.partition, failed=self.failed)
+        self.fetcher.lending.on_taken_back(node, self.session_epoch, self.partition, failed=self.failed)
 
     def usual(self, partition: int = 0, node: int = 1, size: int = 10, **fields: Any) -> None:
         """A reply with one record, and the next step."""
@@ -142,7 +143,7 @@ def test_what_has_landed_of_several_partitions_is_handed_out_in_that_order() -> 
     bench.set_leaders({0: 1, 1: 1})
     bench.until_lent()
     states = [bench.subscription.require("t", number) for number in (1, 0)]
-    bench.lane.landed = [
+    bench.lanes.landed = [
         (state, state.epoch, state.fetch_offset, state.fetch_offset + 1, 3, batch(state.fetch_offset, 1), 1, 3)
         for state in states]
     for state in states:
@@ -233,16 +234,26 @@ def test_what_the_plan_has_to_look_at_takes_it_back_first(change: str) -> None:
     assert [failed for _, _, failed in bench.taken_back] == [False]
 
 
-def test_what_comes_from_another_broker_takes_nothing_back() -> None:
+def test_what_comes_from_another_broker_takes_nothing_back_and_is_lent_as_well() -> None:
     bench = Lender(partitions=2)
     bench.step()
-    bench.until_lent()
-    assert bench.lent is not None
-    assert bench.lent.send.destination == 1
-    for _ in range(5):
+    assert bench.until_lent().send.destination == 1
+    bench.usual(1, 2)
+    bench.usual(1, 2, size=20_000)  # its row begins anew, and that of the other broker does not count
+    for turn in range(3):
         bench.usual(1, 2)
+        assert bench.lent is not None
+        assert bench.lent.send.destination == (1 if turn < 2 else 2)
     assert bench.taken_back == []
     assert fetches(bench.sent[2]) == 5
+    lending = bench.fetcher.lending
+    assert sorted(lending.lent) == [1, 2]
+    bench.fetcher._plan.look_at(bench.subscription.require("t", 1))
+    lending.take_back_for_plan(0.0)
+    assert sorted(lending.lent) == [1]
+    lending.take_back()
+    assert not lending.lent
+    assert len(bench.taken_back) == 2
 
 
 def fetches(send: Send) -> int:
@@ -267,8 +278,8 @@ def test_what_has_landed_is_handed_out_once_and_moves_the_position(by: str) -> N
     bench.until_lent()
     state = bench.subscription.require("t", 0)
     data = batch(3, 2)
-    bench.lane.landed = [(state, state.epoch, 3, 5, 3, data, 2, 3)]
-    bench.lane.received_bytes = len(data)
+    bench.lanes.landed = [(state, state.epoch, 3, 5, 3, data, 2, 3)]
+    bench.lanes.received_bytes = len(data)
     state.fetch_offset = 5
     state.received_bytes += len(data)
     assert bench.fetcher.has_waiting
@@ -283,7 +294,7 @@ def test_what_has_landed_for_a_position_that_was_left_is_dropped() -> None:
     bench = Lender()
     bench.until_lent()
     state = bench.subscription.require("t", 0)
-    bench.lane.landed = [(state, state.epoch, 4, 6, 3, batch(4, 2), 2, 3)]
+    bench.lanes.landed = [(state, state.epoch, 4, 6, 3, batch(4, 2), 2, 3)]
     bench.subscription.seek("t", 0, 1)
     assert bench.fetcher.take(10) == []
     assert state.position == 1
@@ -295,7 +306,7 @@ def test_the_last_answer_may_be_one_that_a_thread_got() -> None:
     bench.now = 3.0
     bench.until_lent()
     assert bench.fetcher.answered_at == 3.0
-    bench.lane.answered_at = 5.0
+    bench.lanes.answered_at = 5.0
     assert bench.fetcher.answered_at == 5.0
 
 
