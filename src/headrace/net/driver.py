@@ -182,6 +182,8 @@ class Driver:
             async with asyncio.timeout(timeout_s):
                 return await caller.answer
         except TimeoutError:
+            if not caller.answer.cancelled():  # it came in the turn in which the time was over
+                return caller.answer.result()
             nobody = KafkaError(KafkaError._UNKNOWN_BROKER, "no broker is known")
             raise KafkaException(connection.withdraw(call) if connection is not None else nobody) from None
         except asyncio.CancelledError:

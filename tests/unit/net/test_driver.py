@@ -1,6 +1,7 @@
 """The driver and its connections against a broker that answers as the test says, in memory."""
 
 import asyncio
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -211,6 +212,36 @@ def test_a_request_that_may_be_repeated_survives_a_lost_connection() -> None:
         with pytest.raises(KafkaException) as failed:
             await core.request(ANY_NODE, ListGroupsRequest(), 5, repeatable=False)
         assert failed.value.error.maybe_applied
+        await core.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("what", ["a reply", "why there is none"])
+def test_what_comes_in_the_turn_in_which_the_time_is_over_is_the_result(what: str) -> None:
+    """A machine that stops for a moment makes it likely."""
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, SILENCE)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+
+        def answer_and_stop() -> None:
+            if what == "a reply":
+                [asked] = [frame for frame in broker.seen if isinstance(frame.request, HeartbeatRequest)]
+                broker.open[-1].answer(asked, HeartbeatResponse(error_code=27))
+                time.sleep(0.1)
+            else:
+                broker.transports[-1].hang_up()
+                asyncio.get_running_loop().call_soon(time.sleep, 0.1)  # that takes a turn more
+
+        asyncio.get_running_loop().call_later(0.03, answer_and_stop)
+        if what == "a reply":
+            reply = await core.driver.request(1, HEARTBEAT, 0.06)
+            assert reply.error_code == 27  # type: ignore[attr-defined]
+        else:
+            with pytest.raises(KafkaException, match="the broker closed the connection"):
+                await core.driver.request(1, HEARTBEAT, 0.06)
         await core.close()
 
     asyncio.run(run())
