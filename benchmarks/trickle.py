@@ -1,13 +1,15 @@
 """Few records a second, each a request of its own: CPU and latency of ours, confluent-kafka and aiokafka.
 
     python -m benchmarks.trickle --rate 500 --seconds 8 --rounds 5
+    python -m benchmarks.trickle --nodes 3 --partitions 6
 
 `produce` sends at a steady rate with linger 0 and serves the reports before each record, as a service would; then it
 sends as often and waits in `poll()` for each report, which gives the latency from the call to the acknowledgement.
 `consume` reads what a process of its own sends at that rate; its
 latency is from that process's call to the record in the application. CPU is of the client's process alone, for 1,000
-records.
-Fresh processes, interleaved rounds. The exit status is 1 when a bar is missed.
+records. With several partitions each record goes to another one.
+Fresh processes, interleaved rounds; the first two, of each, are the brokers', to be warm. The exit status is 1 when a
+bar is missed.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ PRODUCER = {"acks": "all", "enable.idempotence": True, "linger.ms": 0}
 CONSUMER = {"group.id": "trickle", "enable.auto.commit": False, "auto.offset.reset": "latest"}
 TOPIC = "trickle"
 WARM_UP = 300
+_BROKERS_ROUNDS = 2
 BARS = {(action, name): bar for action in ACTIONS for name, bar in (("cpu_ms", 1.2), ("p50_ms", 1.0), ("p99_ms", 1.0))}
 """Upper bound of our time, in multiples of confluent-kafka's."""
 
@@ -63,13 +66,17 @@ def produce(request: dict[str, Any]) -> dict[str, float]:
             raise RuntimeError(error)
         latencies.all.append(clock() - sent)
 
+    def send_one(number: int) -> None:
+        sent = clock()
+        producer.produce(TOPIC, value, partition=number % request["partitions"],
+                         on_delivery=lambda error, _m: done(error, sent))
+
     def send(count: int) -> None:
         begin = clock()
         for number in range(count):
             _sleep_until(begin + number / request["rate"])
             producer.poll(0)
-            sent = clock()
-            producer.produce(TOPIC, value, partition=0, on_delivery=lambda error, _m, sent=sent: done(error, sent))
+            send_one(number)
         producer.flush(30)
 
     cpu_ms = _measured(send, latencies, request)["cpu_ms"]
@@ -77,8 +84,7 @@ def produce(request: dict[str, Any]) -> dict[str, float]:
     begin = clock()
     for number in range(_records(request) // 2):
         _sleep_until(begin + number / request["rate"])
-        sent = clock()
-        producer.produce(TOPIC, value, partition=0, on_delivery=lambda error, _m, sent=sent: done(error, sent))
+        send_one(number)
         while producer.poll(1) == 0:
             pass
     return {"cpu_ms": cpu_ms, **latencies.cuts()}
@@ -98,9 +104,9 @@ def produce_aiokafka(request: dict[str, Any]) -> dict[str, float]:
         await producer.start()
         value, latencies, clock = b"v" * request["size"], Latencies(), time.perf_counter
 
-        async def one() -> None:
+        async def one(partition: int) -> None:
             sent = clock()
-            await producer.send_and_wait(TOPIC, value, partition=0)
+            await producer.send_and_wait(TOPIC, value, partition=partition)
             latencies.all.append(clock() - sent)
 
         async def send(count: int) -> None:
@@ -109,7 +115,7 @@ def produce_aiokafka(request: dict[str, Any]) -> dict[str, float]:
                 due = begin + number / request["rate"]
                 if (wait := due - clock()) > 0:
                     await asyncio.sleep(wait)
-                tasks.add(task := asyncio.create_task(one()))
+                tasks.add(task := asyncio.create_task(one(number % request["partitions"])))
                 task.add_done_callback(tasks.discard)
             await asyncio.gather(*tasks)
 
@@ -133,8 +139,9 @@ def consume(request: dict[str, Any]) -> dict[str, float]:
                 raise RuntimeError(f"no record: {message and message.error()}")
             latencies.all.append(time.time() - struct.unpack_from("d", message.value())[0])
 
-    end = consumer.get_watermark_offsets(module.TopicPartition(TOPIC, 0), 30)[1]
-    consumer.assign([module.TopicPartition(TOPIC, 0, end)])
+    partitions = range(request["partitions"])
+    consumer.assign([module.TopicPartition(
+        TOPIC, each, consumer.get_watermark_offsets(module.TopicPartition(TOPIC, each), 30)[1]) for each in partitions])
     with _feeder(request):
         found = _measured(read, latencies, request)
     consumer.close()
@@ -148,10 +155,11 @@ def consume_aiokafka(request: dict[str, Any]) -> dict[str, float]:
     async def run() -> dict[str, float]:
         consumer = AIOKafkaConsumer(bootstrap_servers=request["bootstrap"], enable_auto_commit=False)
         await consumer.start()
-        partition, latencies = TopicPartition(TOPIC, 0), Latencies()
-        consumer.assign([partition])
-        await consumer.seek_to_end(partition)
-        await consumer.position(partition)
+        partitions, latencies = [TopicPartition(TOPIC, each) for each in range(request["partitions"])], Latencies()
+        consumer.assign(partitions)
+        await consumer.seek_to_end(*partitions)
+        for each in partitions:
+            await consumer.position(each)
 
         async def read(count: int) -> None:
             for _ in range(count):
@@ -173,7 +181,7 @@ def feed(request: dict[str, Any]) -> None:
     for number in range(WARM_UP + _records(request)):
         if (wait := begin + number / request["rate"] - time.perf_counter()) > 0:
             producer.poll(wait)
-        producer.produce(TOPIC, struct.pack("d", time.time()) + rest, partition=0)
+        producer.produce(TOPIC, struct.pack("d", time.time()) + rest, partition=number % request["partitions"])
     producer.flush(30)
 
 
@@ -220,16 +228,17 @@ def main(argv: list[str]) -> int:
     """Measure all clients both ways; 0 when every bar holds."""
     a = _parser().parse_args(argv)
     samples: dict[str, dict[str, list[dict[str, Any]]]] = {action: {c: [] for c in a.clients} for action in a.actions}
-    with brokers.kafka(a.kafka_version) as broker:
-        broker.create_topic(TOPIC, 1)
-        request = {"bootstrap": broker.bootstrap_servers, "seconds": a.seconds, "rate": a.rate, "size": a.size}
-        with report.Progress((1 + a.rounds) * len(a.clients) * len(a.actions)) as progress:
-            for turn in range(1 + a.rounds):
+    with brokers.kafka(a.kafka_version, a.nodes) as broker:
+        broker.create_topic(TOPIC, a.partitions)
+        request = {"bootstrap": broker.bootstrap_servers, "seconds": a.seconds, "rate": a.rate, "size": a.size,
+                   "partitions": a.partitions}
+        with report.Progress((_BROKERS_ROUNDS + a.rounds) * len(a.clients) * len(a.actions)) as progress:
+            for turn in range(1 - _BROKERS_ROUNDS, 1 + a.rounds):
                 for action in a.actions:
                     for client in a.clients if turn % 2 == 0 else reversed(a.clients):
-                        progress.next(f"round {turn}: {client}, {action}" if turn else f"{client}: getting warm")
+                        progress.next(f"round {turn}: {client}, {action}" if turn > 0 else f"{client}: getting warm")
                         sample = run_child("benchmarks.trickle", {**request, "action": action, "client": client})
-                        if turn:
+                        if turn > 0:
                             samples[action][client].append(sample)
         about = broker.about
     return 0 if _show(a, about, samples) else 1
@@ -240,7 +249,7 @@ def _show(a: argparse.Namespace, about: str, samples: dict[str, dict[str, list[d
     names = ("cpu_ms", "p50_ms", "p99_ms")
     medians = {action: {client: {n: statistics.median(s[n] for s in rows) for n in names}
                         for client, rows in clients.items()} for action, clients in samples.items()}
-    print(f"\n{about}; {a.rate:,} records/s of {a.size} B for {a.seconds:g} s")
+    print(f"\n{about}; {a.rate:,} records/s of {a.size} B for {a.seconds:g} s, {a.partitions} partitions")
     print("; ".join(f"{client} {version_of(client)}" for client in a.clients))
     missed = []
     for action, clients in medians.items():
@@ -258,7 +267,7 @@ def _show(a: argparse.Namespace, about: str, samples: dict[str, dict[str, list[d
         report.table(f"{action} ({a.rounds} rounds, median)", ("client", "CPU ms / 1,000", "spread", "p50 ms", "p99 ms",
                                                                "CPU ratio", "p50 ratio", "p99 ratio", "bars"), rows)
     content = {"machine": machine(), "broker": about, "rate": a.rate, "seconds": a.seconds, "size_bytes": a.size,
-               "medians": medians, "samples": samples, "missed": missed}
+               "partitions": a.partitions, "medians": medians, "samples": samples, "missed": missed}
     print(f"\nwritten to {report.write_json('trickle', content, a.json)}")
     return not missed
 
@@ -269,6 +278,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rate", type=int, default=500, help="records per second")
     parser.add_argument("--seconds", type=float, default=8)
     parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--partitions", type=int, default=1)
+    parser.add_argument("--nodes", type=int, default=1, help="brokers")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--actions", nargs="+", choices=ACTIONS, default=list(ACTIONS))
     parser.add_argument("--clients", nargs="+", choices=CLIENTS, default=list(CLIENTS))
