@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -42,7 +43,10 @@ def _counting(counter: Counter[str]) -> Callable[[FrameType, str, Any], None]:
 
 @contextmanager
 def counted() -> Iterator[Calls]:
-    """Count the calls of this thread, and of the thread that all blocking clients share."""
+    """Count the calls of this thread, and of the thread that all blocking clients share.
+
+    The collector rests meanwhile: what it ends is other tests'.
+    """
     calls, thread = Calls(), loop_thread()
 
     async def begin() -> None:
@@ -51,6 +55,8 @@ def counted() -> Iterator[Calls]:
     async def end() -> None:
         sys.setprofile(None)
 
+    gc.collect()
+    gc.disable()
     thread.call(begin())
     sys.setprofile(_counting(calls.here))
     try:
@@ -58,3 +64,4 @@ def counted() -> Iterator[Calls]:
     finally:
         sys.setprofile(None)
         thread.call(end())
+        gc.enable()

@@ -1179,10 +1179,11 @@ cdef class FetchLane:
         cdef list landed, all_asked
         if count == 0:
             return False
+        known = self._known  # the collector may run, and others with it, who stop this lane: then nothing can be sent
         landed, all_asked = [], []
         for index in range(count):
             part = &parts[index]
-            asked = self._known.get((self._topic, part.partition))
+            asked = known.get((self._topic, part.partition))
             if asked is None:
                 return False
             for other in range(index):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import os
 import random
 import socket
@@ -532,3 +534,40 @@ def test_there_is_room_for_as_many_connections_as_one_thread_waits_for(twin: Any
         assert lanes.has_room
         lanes.lanes.append(twin.FetchLane())
     assert not lanes.has_room
+
+
+def test_a_lane_that_is_stopped_while_it_looks_a_reply_over_takes_all_of_it_or_nothing(twin: Any) -> None:
+    """The collector runs the code of others in between, and the loop has a turn."""
+    frame = reply(FROM, records(10, b"a"), 17, also={1: records(10, b"b"), 2: records(10, b"c")})
+    thresholds, is_taken = gc.get_threshold(), False
+    for turn in itertools.count(1):
+        bench, turns, left = Bench(twin), [0], list[bytes]()
+
+        def stop(phase: str, _: Any, *, bench: Bench = bench, turns: list[int] = turns, left: list[bytes] = left,
+                 turn: int = turn) -> None:
+            turns[0] += phase == "start"
+            if turns[0] == turn and not left:
+                left.append(bench.lane.stop()[0])
+
+        bench.send(frame)
+        time.sleep(0.005)
+        gc.collect()
+        gc.callbacks.append(stop)
+        gc.set_threshold(1)
+        try:
+            bench.receive(0.0)
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.callbacks.remove(stop)
+        offsets = [state.fetch_offset for state in bench.states]
+        if bench.lanes.landed is None:
+            assert offsets == [10, 10, 10]
+            assert bench.nothing_was_asked()
+        else:
+            assert offsets == [11, 11, 11]
+            assert bench.asked()[0] == FROM + 1
+            is_taken = True
+        bench.close()
+        if is_taken:
+            break
+    assert turn > 3

@@ -51,19 +51,23 @@ class DirectFetches:
         """Let the thread that waits take the replies, if the connection can be lent."""
         assert isinstance(effect, LendFetch)
         send = effect.send
-        connection = self._driver.connection(send.node_id, send.request)
-        shapes = effect.lone.shapes(send.version, self._client_id)
-        if connection is None or shapes is None or not self._can_be_woken():
+        reader, connection = self._reader(send.destination), self._driver.connection(send.node_id, send.request)
+        if reader is None or connection is None or not self._can_be_woken():
             return
-        reader = self._readers.get(send.destination)
-        if reader is None:
-            if not self.lanes.has_room:
-                return
-            reader = self._readers[send.destination] = _LentFetches(self, self._lending)
-            self.lanes.lanes.append(reader.lane)
+        shapes = effect.lone.shapes(send.version, self._client_id)
+        if shapes is None:
+            return
         reader.prepare(effect, shapes, connection)
         if connection.lend_reading(reader, send):
             self._lending.on_lent(effect, connection.take_back)
+
+    def _reader(self, node: int) -> _LentFetches | None:
+        """Who reads from a broker; None where there are too many."""
+        reader = self._readers.get(node)
+        if reader is None and self.lanes.has_room:
+            reader = self._readers[node] = _LentFetches(self, self._lending)
+            self.lanes.lanes.append(reader.lane)
+        return reader
 
     def _can_be_woken(self) -> bool:
         """Whether there is a file for it; False where the process has no more."""
