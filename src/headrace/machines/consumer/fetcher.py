@@ -455,10 +455,11 @@ class Fetcher:
     def _land(self, lanes: Lanes) -> None:
         """Queue what a thread has received by itself. It is done once, whatever interrupts it."""
         assert lanes.landed is not None
-        lanes.settle(self._queue, [
-            CompletedFetch(state, epoch, offset, next_offset, leader_epoch, records, None, count,
-                           first_epoch=first_epoch)
-            for state, epoch, offset, next_offset, leader_epoch, records, count, first_epoch in lanes.landed])
+        fetched = []  # a comprehension would be a frame more for each record that comes alone
+        for state, epoch, offset, next_offset, leader_epoch, records, count, first_epoch in lanes.landed:
+            fetched.append(CompletedFetch(
+                state, epoch, offset, next_offset, leader_epoch, records, None, count, first_epoch=first_epoch))
+        lanes.settle(self._queue, fetched)
 
     def _decode(self, fetched: CompletedFetch, taken: list[Message], count: int) -> None:
         try:
