@@ -1031,13 +1031,17 @@ cdef class FetchLanes:
                 return True
         return False
 
-    def receive(self, double timeout_s):
+    cdef bint _is_to_be_told(self) except -1:
         cdef FetchLane lane
-        self._receive(timeout_s)
         for lane in self.lanes:
             if lane.failed and not lane.told:
                 return True
         return False
+
+    def receive(self, double timeout_s):
+        if not self._is_to_be_told():  # who was to tell it may have been interrupted
+            self._receive(timeout_s)
+        return self._is_to_be_told()
 
     cdef int _receive(self, double timeout_s) except -1:
         cdef int[MOST_FILES] files

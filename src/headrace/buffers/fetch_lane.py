@@ -95,6 +95,9 @@ class FetchLanes:
         """Whether replies may be taken, or the loop has to be told that one is to be read in the general way."""
         return any(lane.lent or (lane.failed and not lane.told) for lane in self.lanes)
 
+    def _is_to_be_told(self) -> bool:
+        return any(lane.failed and not lane.told for lane in self.lanes)
+
     def receive(self, timeout_s: float) -> bool:
         """Wait for a reply and take it, and all others that are there.
 
@@ -104,8 +107,9 @@ class FetchLanes:
         Returns:
             Whether the loop has to be told that a lane has failed.
         """
-        self._receive(timeout_s)
-        return any(lane.failed and not lane.told for lane in self.lanes)
+        if not self._is_to_be_told():  # who was to tell it may have been interrupted
+            self._receive(timeout_s)
+        return self._is_to_be_told()
 
     def _receive(self, timeout_s: float) -> None:
         until = time.monotonic() + timeout_s
