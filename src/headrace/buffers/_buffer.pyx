@@ -1046,12 +1046,11 @@ cdef class FetchLanes:
     cdef int _receive(self, double timeout_s) except -1:
         cdef int[MOST_FILES] files
         cdef int wake, found, count, index
-        cdef bint failed
         cdef double left, until = headrace_clock() + timeout_s
         cdef FetchLane lane
         cdef list lent
         while self.landed is None:
-            lent, count, failed = [], 1, False
+            lent, count = [], 1
             for lane in self.lanes:
                 if lane.lent and count < MOST_FILES:  # `has_room` may not have been asked
                     lent.append(lane)
@@ -1074,11 +1073,11 @@ cdef class FetchLanes:
                     if lane.lent and lane.file == files[index + 1]:
                         try:
                             if not lane.take(self):
-                                lane.lent, lane.failed, failed = False, True, True
+                                lane.lent, lane.failed = False, True
                         except BaseException:  # no memory
                             lane.lent, lane.failed = False, True
                             raise
-            if found & 2 or failed or (found == 0 and left == 0.0):
+            if found & 2 or self._is_to_be_told() or (found == 0 and left == 0.0):
                 return 0
         return 0
 

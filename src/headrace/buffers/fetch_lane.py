@@ -114,7 +114,7 @@ class FetchLanes:
     def _receive(self, timeout_s: float) -> None:
         until = time.monotonic() + timeout_s
         while self.landed is None and (lent := [(lane, lane.file) for lane in self.lanes if lane.lent]):
-            wake, left_s, failed = self._wake, until - time.monotonic(), False
+            wake, left_s = self._wake, until - time.monotonic()
             poll = select.poll()
             for file in (wake, *(file for _, file in lent)):
                 poll.register(file, select.POLLIN)
@@ -124,8 +124,8 @@ class FetchLanes:
                     os.eventfd_read(wake)
             for lane, file in lent:
                 if file in found and lane.lent and lane.file == file and not lane.take(self):
-                    lane.lent, lane.failed, failed = False, True, True
-            if wake in found or failed or (not found and left_s <= 0):
+                    lane.lent, lane.failed = False, True
+            if wake in found or self._is_to_be_told() or (not found and left_s <= 0):
                 return
 
     def settle(self, queue: Any, fetched: list[Any]) -> None:
