@@ -87,7 +87,6 @@ class FetchLending:
         lends: whether `LendFetch` is carried out.
         lanes: where a thread receives; None before the first.
         lent: what is lent now, by broker.
-        due: brokers whose replies have been usual for long enough.
     """
 
     def __init__(self, plan: FetchPlan) -> None:
@@ -95,18 +94,12 @@ class FetchLending:
         self.lends = False
         self.lanes: Lanes | None = None
         self.lent: dict[int, _Lent] = {}
-        self.due: set[int] = set()
         self._usual: dict[int, int] = {}  # by broker, replies in a row that a thread could have taken
 
     def count(self, node: int, parts: Sequence[PartitionData]) -> None:
         """A broker's reply had this, and of no other topic."""
         usual = self._usual.get(node, 0)
-        usual = usual + 1 if all(map(_is_little, parts)) else min(usual, 0)
-        self._usual[node] = usual
-        if usual >= _USUAL and self.lends:
-            self.due.add(node)
-        elif self.due:
-            self.due.discard(node)
+        self._usual[node] = usual + 1 if all(map(_is_little, parts)) else min(usual, 0)
 
     def count_all(self, node: int, reply: FetchResponse) -> None:
         """A broker's reply has come; one without anything new says nothing."""
@@ -115,14 +108,14 @@ class FetchLending:
             self.count(node, topics[0].partitions)
         elif topics:
             self._usual[node] = min(self._usual.get(node, 0), 0)
-            self.due.discard(node)
 
     def lend(self, sends: Sequence[Effect]) -> Sequence[Effect]:
-        """The only request of a step, and that its reply is lent, if nothing else is to be seen to."""
+        """A step's only request, and that its reply is lent: if those of its broker were usual, and all is settled."""
         (send,) = sends
         assert isinstance(send, Send)
         session = send.context.session
-        if send.destination not in self.due or send.template is None or not session.known or not self._plan.is_settled:
+        if (self._usual.get(send.destination, 0) < _USUAL or send.template is None or not session.known
+                or not self._plan.is_settled):
             return sends
         topic, partition = next(reversed(session.known))  # where `fill_alone` has put what it names
         lone = session.lone_of(topic)
@@ -137,9 +130,7 @@ class FetchLending:
             effect: this one.
             take_back: calls `on_taken_back` before it returns.
         """
-        node = effect.send.destination
-        self.lent[node] = _Lent(effect.send.context, effect.topic, take_back)
-        self.due.discard(node)
+        self.lent[effect.send.destination] = _Lent(effect.send.context, effect.topic, take_back)
 
     def take_back(self) -> None:
         """Have all replies come to the loop again, and all that was received counted."""

@@ -151,7 +151,7 @@ class Fetcher:
         if plan.doubts:
             self.alone = plan.doubts = False
             self._events.append(PositionsInDoubt())
-        if lending.due and len(sends) == 1 and not (self._tells_eof or self._out_of_range or self._set_aside):
+        if lending.lends and len(sends) == 1 and not (self._tells_eof or self._out_of_range or self._set_aside):
             return lending.lend(sends)
         return sends
 

@@ -86,14 +86,14 @@ class LoneFetch:
             request.topics = topics
         empty = b"".join(encode_response(FetchResponse(session_id=request.session_id, responses=[]), version, 0))
         one = self.exchange.request.whole(version, client_id)
-        return (((*one, self._partition_bytes(version)), (*nothing, 0)), (shape, empty[_HEAD_BYTES:]))
+        partition_bytes = self._bytes_of_two(version, client_id) - len(one[0])
+        return (((*one, partition_bytes), (*nothing, 0)), (shape, empty[_HEAD_BYTES:]))
 
-    def _partition_bytes(self, version: int) -> int:
-        """How many bytes each partition has in a request."""
+    def _bytes_of_two(self, version: int, client_id: str | None) -> int:
+        """The size of a request with two partitions."""
         (topic,) = self.request.topics
-        sizes = []
-        for count in (1, 2):
-            topic.partitions = count * [self.asked]
-            sizes.append(sum(map(len, encode_request(self.request, version, 0, None))))
-        topic.partitions = [self.asked]
-        return sizes[1] - sizes[0]
+        topic.partitions = [self.asked, self.asked]
+        try:
+            return sum(map(len, encode_request(self.request, version, 0, client_id)))
+        finally:
+            topic.partitions = [self.asked]
