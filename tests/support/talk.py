@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
+from headrace.errors import KafkaError
 from headrace.records import BatchInfo, Cursor, scan
 from headrace.records.control import control_records
 from headrace.wire.frame import decode_response
@@ -26,7 +27,7 @@ from headrace.wire.messages.consumer.offsets import (
 )
 from headrace.wire.messages.groups.classic_groups import DescribeGroupsRequest, FindCoordinatorRequest
 from headrace.wire.messages.producer.produce import InitProducerIdRequest
-from headrace.wire.messages.producer.transactions import TransactionTopic
+from headrace.wire.messages.producer.transactions import DescribeTransactionsRequest, TransactionTopic
 from headrace.wire.schema import ZERO_UUID, Request, Struct
 from tests.support.raw_client import RawClient
 
@@ -201,7 +202,10 @@ class Talk:
 
 
 def wait_for_coordinators(servers: str) -> None:
-    """A real cluster needs a moment before it serves groups and gives out producer ids: until it does."""
+    """A real cluster needs a moment before it serves groups and transactions and gives out producer ids: until it does.
+
+    The coordinator of a partition is known before it has loaded the partition, so its own state is asked for, too.
+    """
     names = [f"warm-up-{number}" for number in range(20)]
     talk = Talk(servers, names[0], 0)
     for _ in range(400):
@@ -210,7 +214,9 @@ def wait_for_coordinators(servers: str) -> None:
                                                        for name in names]), 8)
         producer = talk.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0), 4)
         others = talk.call(FindCoordinatorRequest(key_type=1, coordinator_keys=names), 4)
-        if not any(code for reply in (found, offsets, producer, others) for code in _codes(reply)):
+        transactions = talk.call(DescribeTransactionsRequest(transactional_ids=names), 0)
+        codes = [code for reply in (found, offsets, producer, others) for code in _codes(reply)]
+        if not any(codes) and set(_codes(transactions)) == {KafkaError.TRANSACTIONAL_ID_NOT_FOUND}:
             talk.close()
             return
         time.sleep(0.05)
