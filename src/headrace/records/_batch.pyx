@@ -63,6 +63,7 @@ cdef extern from "_batch.h":
     void headrace_set_send(type kind, PySendResult (*send)(PyObject *, PyObject *, PyObject **) noexcept)
     void headrace_raise(object error)
     void *headrace_map(size_t size) nogil
+    void headrace_in_large_pages(void *p, size_t size) nogil
     void headrace_unmap(void *p, size_t size) nogil
 
 headrace_setup(0)
@@ -84,7 +85,8 @@ cdef enum:
 
     LARGE_BYTES = 32768  # of a block that is worth keeping
     SPARE_BLOCKS = 64
-    MOST_SPARE_BYTES = 67108864
+    SPARE_TURNS = 256
+    MOST_SPARE_BYTES = 268435456  # as the columns of one call
     SLACK_BYTES = 4096
 
 
@@ -390,6 +392,7 @@ cdef list read_headers(const uint8_t *p, const uint8_t *end, int64_t count):
 cdef struct Spare:
     uint8_t *start
     Py_ssize_t capacity
+    int64_t turn  # in which it came
 
 
 @cython.final
@@ -397,11 +400,13 @@ cdef class SpareBlocks:
     """Memory of large blocks and frames that are done, for those to come: the first touch of a page costs more than the
     copy to it.
 
-    Keeps at most `SPARE_BLOCKS` of them with `MOST_SPARE_BYTES`; the oldest go first.
+    Keeps at most `SPARE_BLOCKS` of them with `MOST_SPARE_BYTES`; the oldest go first, and what was not
+    wanted while `SPARE_TURNS` others came.
     """
 
     cdef Spare _kept[SPARE_BLOCKS]
     cdef int _count
+    cdef int64_t _turn
     cdef Py_ssize_t _bytes
 
     def __dealloc__(self):
@@ -440,8 +445,11 @@ cdef class SpareBlocks:
         if not LARGE_BYTES <= capacity <= MOST_SPARE_BYTES:
             free(start)
             return 0
-        while self._count == SPARE_BLOCKS or self._bytes + capacity > MOST_SPARE_BYTES:
+        self._turn += 1
+        while self._count and (self._count == SPARE_BLOCKS or self._bytes + capacity > MOST_SPARE_BYTES
+                               or self._turn - self._kept[0].turn > SPARE_TURNS):
             self._drop(0)
+        self._kept[self._count].turn = self._turn
         self._kept[self._count].start = start
         self._kept[self._count].capacity = capacity
         self._count += 1
@@ -493,6 +501,7 @@ cdef class Block:
             grown = <uint8_t *> realloc(self.start, capacity)
             if grown == NULL:
                 raise MemoryError
+            headrace_in_large_pages(grown, capacity)
         if zeroed:
             memset(grown + self.capacity, 0, capacity - self.capacity)
         self.start = grown
@@ -532,6 +541,7 @@ cdef class FrameMemory:
             self._start = <uint8_t *> malloc(self._capacity)
             if self._start == NULL:
                 raise MemoryError
+            headrace_in_large_pages(self._start, self._capacity)
         self._size = size
 
     def __dealloc__(self):

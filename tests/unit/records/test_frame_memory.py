@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,3 +34,24 @@ def test_frames_that_are_done_cost_no_new_pages(native: Any) -> None:
     for more in range(20):
         memoryview(native.FrameMemory(4_000_000 + more))[:] = memoryview(source)[:4_000_000 + more]
     assert faults() - before < 5_000  # 20,000 for new memory; some may be kept by others of this process
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_of_frames_larger_than_those_that_follow_is_given_back(native: Any) -> None:
+    def resident_bytes() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    def use(size: int) -> None:
+        memoryview(native.FrameMemory(size))[:] = bytes(size)
+
+    many = [native.FrameMemory(20_000_000) for _ in range(6)]
+    for each in many:
+        memoryview(each)[:] = bytes(20_000_000)
+    held = resident_bytes()
+    del each, many
+    for _ in range(10):
+        use(20_000_000)
+    assert held - resident_bytes() < 60_000_000  # they are kept for those to come
+    for _ in range(400):
+        use(100_000)
+    assert held - resident_bytes() > 100_000_000
