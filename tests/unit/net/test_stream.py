@@ -174,44 +174,21 @@ def test_of_a_large_frame_the_kernel_gathers_much_before_it_wakes_the_loop_and_t
     async def main() -> None:
         async with receiving() as (receiver, writer):
             frame = random.Random(1).randbytes(3_000_000)
-            writer.write(len(frame).to_bytes(4, "big") + frame[:200_000])
+            writer.write(len(frame).to_bytes(4, "big") + frame[:50_000])
             while not receiver.reader.left:
                 await asyncio.sleep(0.001)
-            assert mark(receiver) == 1 << 19
-            for at in range(200_000, len(frame), 100_000):
-                writer.write(frame[at:at + 100_000])
+            assert mark(receiver) == 250_000
+            for at in range(50_000, len(frame), 50_000):
+                writer.write(frame[at:at + 50_000])
                 await asyncio.sleep(0.001)
             await asyncio.wait_for(receiver.came.wait(), 10)
             assert receiver.frames == [frame]
-            assert receiver.wake_ups < 15  # 30 pieces came one by one
+            assert receiver.wake_ups < 30  # 60 pieces came one by one
             assert mark(receiver) == 1
             receiver.came.clear()
             writer.write(b"\0\0\0\1x")
             await asyncio.wait_for(receiver.came.wait(), 10)
             assert receiver.frames[1:] == [b"x"]
-
-    asyncio.run(main())
-
-
-@linux
-@pytest.mark.parametrize(("room", "gathered"), [(0, 1 << 19), (1 << 16, 1 << 15), (1 << 20, 1 << 19)])
-def test_a_socket_has_room_for_twice_of_what_the_kernel_gathers_or_the_sender_might_wait_for_its_timer(
-    room: int, gathered: int
-) -> None:
-    async def main() -> None:
-        async with receiving() as (receiver, writer):
-            opened = receiver.transport.get_extra_info("socket")
-            if room:  # "socket.receive.buffer.bytes"; the kernel doubles it
-                opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
-            writer.write((3_000_000).to_bytes(4, "big") + bytes(20_000))
-            while not receiver.reader.left:
-                await asyncio.sleep(0.001)
-            assert mark(receiver) == gathered
-            assert opened.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= 2 * gathered
-            for _ in range(149):
-                writer.write(bytes(20_000))
-            await asyncio.wait_for(receiver.came.wait(), 10)
-            assert len(receiver.frames[0]) == 3_000_000
 
     asyncio.run(main())
 
