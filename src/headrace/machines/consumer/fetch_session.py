@@ -152,11 +152,12 @@ class FetchSession:
                 before.state, before.epoch = state, state.epoch
         return moved
 
-    def fill_alone(self, key: Key, make: Callable[[], FetchRequest]) -> LoneFetch:
+    def fill_alone(self, key: Key, most_bytes: int, make: Callable[[], FetchRequest]) -> LoneFetch:
         """The request that names one partition of the session, which `only_moved` has found.
 
         Args:
             key: the partition.
+            most_bytes: of the reply.
             make: makes a request with the consumer's settings, the first time.
         """
         asked = self.known.pop(key)
@@ -170,12 +171,12 @@ class FetchSession:
         asked.fetch_offset = state.fetch_offset
         topic, partition = key
         lone = self._lone.get(topic)
-        if lone is None or lone.request.session_id != self._id or (
+        if lone is None or lone.request.session_id != self._id or lone.request.max_bytes != most_bytes or (
                 lone.topic_id is not asked.topic_id and lone.topic_id != asked.topic_id):
             from headrace.machines.consumer.lone_fetch import LoneFetch
 
             request = make()
-            request.session_id = self._id
+            request.session_id, request.max_bytes = self._id, most_bytes
             lone = self._lone[topic] = LoneFetch(request, topic, asked.topic_id, _partition(partition, asked))
         lone.topic_id = asked.topic_id  # so that they are one object next time
         part = lone.asked

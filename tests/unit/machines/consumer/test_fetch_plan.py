@@ -188,7 +188,7 @@ def test_what_is_drained_waits_for_the_request_that_was_sent_without_it_for_that
 
 
 def test_what_is_asked_for_beside_keeps_to_the_budget_but_for_one_reply() -> None:
-    made = Plan({0: 1, 1: 1, 2: 1}, max_partition_fetch_bytes=1 << 20, queued_max_messages_kbytes=3 << 10)
+    made = Plan({0: 1, 1: 1, 2: 1}, max_partition_fetch_bytes=1 << 20, queued_max_messages_kbytes=1 << 10)
     made.one()
     for partition in range(3):
         made.subscription.seek("t", partition, 1)
@@ -372,8 +372,8 @@ def test_what_is_queued_and_on_the_wire_stays_within_the_budget_but_for_one_repl
         made.plan.touch()
 
 
-@pytest.mark.parametrize(("budget_kb", "most"), [(20, 50_000), (19, 19 * 512)])
-def test_a_broker_is_asked_for_a_full_reply_while_there_is_room_for_it_and_else_for_its_share(
+@pytest.mark.parametrize(("budget_kb", "most"), [(200, 50_000), (40, 40 * 256), (3, 1_000)])
+def test_a_broker_is_asked_for_a_full_reply_if_two_of_each_find_room_else_for_half_its_share_or_one_partition(
     budget_kb: int, most: int
 ) -> None:
     made = Plan({partition: 1 + partition % 2 for partition in range(20)}, max_partition_fetch_bytes=SHARE_BYTES,
@@ -384,10 +384,34 @@ def test_a_broker_is_asked_for_a_full_reply_while_there_is_room_for_it_and_else_
 def test_a_broker_is_asked_although_others_may_use_up_the_budget() -> None:
     made = Plan({partition: 1 + partition % 3 for partition in range(90)}, max_partition_fetch_bytes=SHARE_BYTES,
                 fetch_max_bytes=50_000, queued_max_messages_kbytes=4)
-    assert [request_of(send).max_bytes for send in made.sends()] == [1365, 1365, 1365]
+    assert [request_of(send).max_bytes for send in made.sends()] == [1000, 1000, 1000]
     made.plan.landed(Send(1, FetchRequest(max_wait_ms=0, min_bytes=0), 1))
-    made.queued_bytes = 1365
+    made.queued_bytes = 1000
     assert [request_of(send).max_bytes for send in made.sends()] == [SHARE_BYTES]
+
+
+def test_a_record_alone_is_asked_for_with_the_same_request_until_the_share_of_its_broker_changes() -> None:
+    made = Plan(dict.fromkeys(range(40), 1), max_partition_fetch_bytes=SHARE_BYTES,
+                fetch_max_bytes=50_000, queued_max_messages_kbytes=40)
+    made.plan.landed(made.one()).session.on_reply(FetchResponse(session_id=5))
+
+    def moved() -> Send:
+        made.state(0).fetch_offset += 1
+        made.plan.look_at(made.state(0))
+        send = made.one()
+        made.plan.landed(send).session.on_reply(FetchResponse(session_id=5))
+        return send
+
+    first = moved()
+    assert first.template is not None
+    assert request_of(first).max_bytes == 20 * 1024
+    assert moved().template is first.template
+    made.lead({39: 2})
+    made.plan.landed(made.sends()[-1])
+    made.plan.touch()
+    again = moved()
+    assert again.template is not first.template
+    assert request_of(again).max_bytes == 10 * 1024
 
 
 # Many partitions
