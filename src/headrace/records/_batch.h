@@ -212,18 +212,6 @@ static inline void headrace_set_send(PyTypeObject *kind, sendfunc send) {
 
 static inline void headrace_raise(PyObject *error) { PyErr_SetObject((PyObject *)Py_TYPE(error), error); }
 
-/* New memory: the kernel may give it in pages of 2 MB, for the first touch of each small one costs. The advice is for
-   whole mappings: with a part of one the heap could not grow it any more, as `mremap` refuses what was cut in two. */
-static inline void headrace_in_large_pages(void *p, size_t size) {
-#ifdef MADV_HUGEPAGE
-    const uintptr_t page = 4095;
-    uintptr_t begin = (uintptr_t)p & ~page, end = ((uintptr_t)p + size + page) & ~page;
-    if (size >= (4u << 20)) madvise((void *)begin, end - begin, MADV_HUGEPAGE);
-#else
-    (void)p, (void)size;
-#endif
-}
-
 /* Whole pages, straight from the system and straight back: the heap would give them back at every pause. */
 static inline void *headrace_map(size_t size) {
 #ifdef _WIN32

@@ -63,7 +63,6 @@ cdef extern from "_batch.h":
     void headrace_set_send(type kind, PySendResult (*send)(PyObject *, PyObject *, PyObject **) noexcept)
     void headrace_raise(object error)
     void *headrace_map(size_t size) nogil
-    void headrace_in_large_pages(void *p, size_t size) nogil
     void headrace_unmap(void *p, size_t size) nogil
 
 headrace_setup(0)
@@ -501,7 +500,6 @@ cdef class Block:
             grown = <uint8_t *> realloc(self.start, capacity)
             if grown == NULL:
                 raise MemoryError
-            headrace_in_large_pages(grown, capacity)
         if zeroed:
             memset(grown + self.capacity, 0, capacity - self.capacity)
         self.start = grown
@@ -541,7 +539,6 @@ cdef class FrameMemory:
             self._start = <uint8_t *> malloc(self._capacity)
             if self._start == NULL:
                 raise MemoryError
-            headrace_in_large_pages(self._start, self._capacity)
         self._size = size
 
     def __dealloc__(self):
