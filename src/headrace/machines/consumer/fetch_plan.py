@@ -337,8 +337,8 @@ class FetchPlan:
                     context=FetchInFlight(session, session.known))
 
     def _most_bytes(self) -> int:
-        """Of a reply: four of each broker find room, so that some may come while others are read."""
-        share = self._budget // (4 * len(self._sessions) or 1)
+        """Of a reply: two of each broker find room, so that one may come while the other is read."""
+        share = self._budget // (2 * len(self._sessions) or 1)
         return min(self._max_bytes, max(share, self._partition_bytes))
 
     def _request(self) -> FetchRequest:

@@ -372,8 +372,8 @@ def test_what_is_queued_and_on_the_wire_stays_within_the_budget_but_for_one_repl
         made.plan.touch()
 
 
-@pytest.mark.parametrize(("budget_kb", "most"), [(400, 50_000), (40, 40 * 128), (3, 1_000)])
-def test_a_broker_is_asked_for_a_full_reply_if_four_of_each_find_room_else_for_less_or_one_partition(
+@pytest.mark.parametrize(("budget_kb", "most"), [(200, 50_000), (40, 40 * 256), (3, 1_000)])
+def test_a_broker_is_asked_for_a_full_reply_if_two_of_each_find_room_else_for_less_or_one_partition(
     budget_kb: int, most: int
 ) -> None:
     made = Plan({partition: 1 + partition % 2 for partition in range(20)}, max_partition_fetch_bytes=SHARE_BYTES,
@@ -404,14 +404,14 @@ def test_a_record_alone_is_asked_for_with_the_same_request_until_the_share_of_it
 
     first = moved()
     assert first.template is not None
-    assert request_of(first).max_bytes == 10 * 1024
+    assert request_of(first).max_bytes == 20 * 1024
     assert moved().template is first.template
     made.lead({39: 2})
     made.plan.landed(made.sends()[-1])
     made.plan.touch()
     again = moved()
     assert again.template is not first.template
-    assert request_of(again).max_bytes == 5 * 1024
+    assert request_of(again).max_bytes == 10 * 1024
 
 
 # Many partitions
