@@ -24,6 +24,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from headrace.errors import ConfigError
+from headrace.interpreter import uncollected
 from headrace.spark.options import SinkOptions, SourceOptions, column_names
 from headrace.spark.plan import (
     Offsets,
@@ -207,6 +208,7 @@ def _open_letters(of: DecodedRead) -> DeadLetterWriter:
     return DeadLetterWriter(of.client, of.dead_letter_topic)
 
 
+@uncollected  # amid the import a collection looks at all that pyspark has, for 16 ms
 def _view(options: SourceOptions) -> ClusterView:
     from headrace.spark.cluster import ClusterView
 

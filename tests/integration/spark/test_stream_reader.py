@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import subprocess
+import sys
 import time
 
 import pytest
@@ -66,6 +68,23 @@ class FakeView:
 
     def resolve(self, position, partitions):
         return self.earliest(partitions) if position.logical == EARLIEST else dict(self.end)
+
+
+def test_no_collection_of_all_that_pyspark_has_comes_amid_the_import_of_the_client():
+    program = (
+        "import gc, pyspark.sql, headrace.spark.source as source\n"
+        f"reader = source.HeadraceSource({OPTIONS!r}).streamReader(pyspark.sql.types.StructType())\n"
+        "gc.set_threshold(10, 1, 1)\n"
+        "collections = []\n"
+        "gc.callbacks.append(lambda phase, _: collections.append(phase))\n"
+        "assert 'headrace.client.core' not in __import__('sys').modules\n"
+        "reader._cluster\n"
+        "gc.callbacks.clear()\n"
+        "assert 'headrace.client.core' in __import__('sys').modules\n"
+        "assert gc.isenabled()\n"
+        "print(len(collections))\n")
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
+    assert int(done.stdout) < 10  # hundreds else; some may come before and behind it
 
 
 def reader_on(view, **options):
