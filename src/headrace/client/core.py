@@ -252,8 +252,11 @@ class ClientCore:
                 async with asyncio.timeout(timeout_s):
                     await waiting
             except TimeoutError:
-                raise KafkaException(KafkaError(
-                    KafkaError._TIMED_OUT, f"no usable metadata after {timeout_s:g} s{self._last_error()}")) from None
+                if waiting.cancelled():
+                    raise KafkaException(KafkaError(
+                        KafkaError._TIMED_OUT,
+                        f"no usable metadata after {timeout_s:g} s{self._last_error()}")) from None
+                waiting.result()  # it came in the turn in which the time was over
             finally:
                 self._watchers = [watcher for watcher in self._watchers if watcher[1] is not waiting]
         return self.metadata.cluster

@@ -14,6 +14,7 @@ from headrace.client.core import ClientCore, metadata_from
 from headrace.config import ADMIN, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
+from headrace.machines.cluster.metadata import Cluster, MetadataChanged
 from headrace.machines.machine import ANY_NODE, ErrorEvent, Event, Machine
 from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
@@ -115,6 +116,26 @@ def test_metadata_that_never_comes_is_a_time_out_that_says_why() -> None:
         assert late.value.error == KafkaError._TIMED_OUT
 
     run(broker, work)
+
+
+def test_metadata_that_come_in_the_turn_in_which_the_time_is_over_are_there() -> None:
+    """A machine that stops for a moment makes it likely."""
+    async def work(core: ClientCore) -> None:
+        known = await core.wait_for_metadata(lambda cluster: 2 in cluster.nodes, 5)
+        came: list[Cluster] = []
+
+        def come() -> None:
+            came.append(known)
+            core._on_event(MetadataChanged(known))
+
+        def stop_and_come() -> None:
+            time.sleep(0.1)
+            asyncio.get_running_loop().call_soon(come)  # the loop looks at its timers first
+
+        asyncio.get_running_loop().call_later(0.01, stop_and_come)
+        assert await core.wait_for_metadata(lambda cluster: bool(came), 0.05) is known
+
+    run(ScriptedBroker(**NODES), work)
 
 
 def test_who_gives_up_waiting_for_metadata_leaves_the_others_their_wait() -> None:
