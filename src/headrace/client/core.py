@@ -21,7 +21,7 @@ from headrace.machines.cluster.metadata import Cluster, Metadata, MetadataChange
 from headrace.machines.machine import ANY_NODE, LOST, Effect, ErrorEvent, Event, Machine
 from headrace.net.driver import Driver
 from headrace.net.settings import Connector
-from headrace.net.timers import Clock, jitter, monotonic
+from headrace.net.timers import Clock, in_time, jitter, monotonic
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.schema import Request, Response
 
@@ -249,14 +249,10 @@ class ClientCore:
             waiting: asyncio.Future[None] = self.future()
             self._watchers.append((enough, waiting))
             try:
-                async with asyncio.timeout(timeout_s):
-                    await waiting
+                await in_time(waiting, timeout_s)
             except TimeoutError:
-                if waiting.cancelled():
-                    raise KafkaException(KafkaError(
-                        KafkaError._TIMED_OUT,
-                        f"no usable metadata after {timeout_s:g} s{self._last_error()}")) from None
-                waiting.result()  # it came in the turn in which the time was over
+                raise KafkaException(KafkaError(
+                    KafkaError._TIMED_OUT, f"no usable metadata after {timeout_s:g} s{self._last_error()}")) from None
             finally:
                 self._watchers = [watcher for watcher in self._watchers if watcher[1] is not waiting]
         return self.metadata.cluster

@@ -26,7 +26,7 @@ from headrace.net.errors import ErrorDeduplicator
 from headrace.net.pending_reply import PendingReply
 from headrace.net.settings import ConnectionState, Connector, connection_settings
 from headrace.net.thread import stepping_aside, waking
-from headrace.net.timers import Clock, Timers, jitter, monotonic
+from headrace.net.timers import Clock, Timers, in_time, jitter, monotonic
 from headrace.types.records import NodeAddress
 from headrace.wire.schema import Request, Response, Struct
 
@@ -179,11 +179,8 @@ class Driver:
                              self._clock() + timeout_s + _SLACK_S, self._reply_grace_s)
         connection = self._dispatch(call)
         try:
-            async with asyncio.timeout(timeout_s):
-                return await caller.answer
+            return await in_time(caller.answer, timeout_s)
         except TimeoutError:
-            if not caller.answer.cancelled():  # it came in the turn in which the time was over
-                return caller.answer.result()
             nobody = KafkaError(KafkaError._UNKNOWN_BROKER, "no broker is known")
             raise KafkaException(connection.withdraw(call) if connection is not None else nobody) from None
         except asyncio.CancelledError:

@@ -9,8 +9,11 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
-__all__ = ["Timers", "Clock", "jitter", "monotonic"]
+__all__ = ["Timers", "Clock", "in_time", "jitter", "monotonic"]
+
+_T = TypeVar("_T")
 
 Clock = Callable[[], float]
 """Gives seconds that never run backwards; the zero point has no meaning."""
@@ -25,6 +28,23 @@ _BITS = 53  # of a float's fraction
 def jitter() -> float:
     """A number in [0, 1), of the system's: an application that seeds `random` gets its own sequence all the same."""
     return (int.from_bytes(os.urandom(7), "big") >> 56 - _BITS) / (1 << _BITS)
+
+
+async def in_time(future: asyncio.Future[_T], timeout_s: float) -> _T:
+    """What a future gives within so many seconds, and in the very turn of the loop in which they are over.
+
+    `asyncio.timeout` alone throws the latter away: it cancels who waits although the future is done.
+
+    Raises:
+        TimeoutError: it gave nothing, and is cancelled.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await future
+    except TimeoutError:
+        if future.cancelled():
+            raise
+        return future.result()
 
 
 class Timers:

@@ -2,13 +2,15 @@
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.net.timers import Timers, jitter, monotonic
+from headrace.net.timers import Timers, in_time, jitter, monotonic
 from headrace.testing.simulated_clock import SimulatedLoop
 
 
@@ -106,3 +108,30 @@ def test_chance_is_our_own_an_application_that_seeds_random_gets_its_own_sequenc
         found.append(random.random())
     assert found == expected
     assert len({jitter() for _ in range(20)}) > 1
+
+
+def test_what_comes_within_its_time_is_given_also_in_the_turn_in_which_that_is_over() -> None:
+    async def given_after(wait_s: float, *, error: Exception | None = None, in_that_turn: bool = False) -> str:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[str] = loop.create_future()
+
+        def come() -> None:
+            if not future.done():
+                future.set_exception(error) if error else future.set_result("it")
+
+        def stop_and_come() -> None:
+            time.sleep(0.1)
+            loop.call_soon(come)  # the loop looks at its timers first
+
+        loop.call_later(wait_s, stop_and_come if in_that_turn else come)
+        return await in_time(future, 0.05)
+
+    async def main() -> None:
+        assert await given_after(0.0) == "it"
+        assert await given_after(0.01, in_that_turn=True) == "it"
+        with pytest.raises(KeyError):
+            await given_after(0.01, in_that_turn=True, error=KeyError())
+        with pytest.raises(TimeoutError):
+            await given_after(0.1)
+
+    asyncio.run(main())
