@@ -1027,9 +1027,9 @@ cdef class FetchLanes:
     def ready(self):
         cdef FetchLane lane
         for lane in self.lanes:
-            if lane.lent or (lane.failed and not lane.told):
+            if lane.lent:
                 return True
-        return False
+        return self._is_to_be_told()
 
     cdef bint _is_to_be_told(self) except -1:
         cdef FetchLane lane

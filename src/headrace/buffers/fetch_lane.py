@@ -93,7 +93,7 @@ class FetchLanes:
     @property
     def ready(self) -> bool:
         """Whether replies may be taken, or the loop has to be told that one is to be read in the general way."""
-        return any(lane.lent or (lane.failed and not lane.told) for lane in self.lanes)
+        return any(lane.lent for lane in self.lanes) or self._is_to_be_told()
 
     def _is_to_be_told(self) -> bool:
         return any(lane.failed and not lane.told for lane in self.lanes)

@@ -399,8 +399,8 @@ cdef class SpareBlocks:
     """Memory of large blocks and frames that are done, for those to come: the first touch of a page costs more than the
     copy to it.
 
-    Keeps at most `SPARE_BLOCKS` of them with `MOST_SPARE_BYTES`; the oldest go first, and what was not
-    wanted while `SPARE_TURNS` others came.
+    Keeps at most `SPARE_BLOCKS` of them with `MOST_SPARE_BYTES`; the oldest go first, and what was not wanted
+    while `SPARE_TURNS` others came.
     """
 
     cdef Spare _kept[SPARE_BLOCKS]

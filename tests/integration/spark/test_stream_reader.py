@@ -70,6 +70,13 @@ class FakeView:
         return self.earliest(partitions) if position.logical == EARLIEST else dict(self.end)
 
 
+def reader_on(view, **options):
+    source = HeadraceSource({**OPTIONS, **options})
+    reader = source.streamReader(schema_of(source.schema()))
+    reader._view = view
+    return reader
+
+
 def test_no_collection_of_all_that_pyspark_has_comes_amid_the_import_of_the_client():
     program = (
         "import gc, pyspark.sql, headrace.spark.source as source\n"
@@ -85,13 +92,6 @@ def test_no_collection_of_all_that_pyspark_has_comes_amid_the_import_of_the_clie
         "print(len(collections))\n")
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
     assert int(done.stdout) < 10  # hundreds else; some may come before and behind it
-
-
-def reader_on(view, **options):
-    source = HeadraceSource({**OPTIONS, **options})
-    reader = source.streamReader(schema_of(source.schema()))
-    reader._view = view
-    return reader
 
 
 def logged(offsets):

@@ -317,30 +317,31 @@ class FetchPlan:
 
     def _send(self, node: int, session: FetchSession, room: int) -> Send:
         partition_bytes, is_starved = self._partition_bytes, bool(session.left_out)
-        most_bytes = self._most_bytes()
-        expected = min(most_bytes, len(session.wanted) * partition_bytes)
+        reply_bytes = self._reply_bytes()
+        expected = min(reply_bytes, len(session.wanted) * partition_bytes)
         is_limited = expected > room and expected > partition_bytes
         self._in_flight[node] = expected = max(room, partition_bytes) if is_limited else expected
         session.is_brief = is_starved
         is_plain = not (is_starved or is_limited) and self._rack_asked == self._rack
         moved = session.only_moved(partition_bytes) if is_plain else None
         if moved is not None:
-            lone = session.fill_alone(moved, most_bytes, self._request)
+            lone = session.fill_alone(moved, reply_bytes, self._request)
             return Send(node, lone.request, self._timeout_s, lone.max_version, True,
                         FetchInFlight(session, session.known), None, lone.exchange)
         request = self._request()
-        request.max_bytes = expected if is_limited else most_bytes
+        if is_limited:
+            request.max_bytes = expected
         if is_starved:
             request.max_wait_ms = min(self._max_wait_ms, _STARVED_WAIT_MS)
         max_version = session.fill(request, partition_bytes)
         return Send(node, request, self._timeout_s, max_version=max_version,
                     context=FetchInFlight(session, session.known))
 
-    def _most_bytes(self) -> int:
-        """Of a reply: two of each broker find room, so that one may come while the other is read."""
-        share = self._budget // (2 * len(self._sessions) or 1)
+    def _reply_bytes(self) -> int:
+        """Most that a reply may bring: two of each broker find room, so that one may come while the other is read."""
+        share = self._budget // (2 * len(self._sessions))
         return min(self._max_bytes, max(share, self._partition_bytes))
 
     def _request(self) -> FetchRequest:
-        return FetchRequest(max_wait_ms=self._max_wait_ms, min_bytes=self._min_bytes, max_bytes=self._max_bytes,
+        return FetchRequest(max_wait_ms=self._max_wait_ms, min_bytes=self._min_bytes, max_bytes=self._reply_bytes(),
                             isolation_level=self._isolation, rack_id=self._rack_asked)

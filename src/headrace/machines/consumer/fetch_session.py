@@ -157,8 +157,8 @@ class FetchSession:
 
         Args:
             key: the partition.
-            most_bytes: of the reply.
-            make: makes a request with the consumer's settings, the first time.
+            most_bytes: of the reply. Where it has changed, a new request is made.
+            make: makes a request with this limit and the consumer's settings.
         """
         asked = self.known.pop(key)
         self.known[key] = asked  # Kafka serves a session's partitions in the order in which they were last sent
@@ -176,7 +176,7 @@ class FetchSession:
             from headrace.machines.consumer.lone_fetch import LoneFetch
 
             request = make()
-            request.session_id, request.max_bytes = self._id, most_bytes
+            request.session_id = self._id
             lone = self._lone[topic] = LoneFetch(request, topic, asked.topic_id, _partition(partition, asked))
         lone.topic_id = asked.topic_id  # so that they are one object next time
         part = lone.asked
