@@ -20,7 +20,8 @@ __all__ = ["FrameWriter", "Inlet", "reply_reader"]
 _JOIN_BYTES = 65_536
 _PIECE_BYTES = 1_024
 _FEW_PARTS = 16  # go out as they are
-_GATHERED_BYTES = 250_000  # of the loopback's packets four have 261,932
+_GATHERED_BYTES = 2_000_000
+_ROOM_BYTES = 4_000_000  # and as much again: the kernel gives a socket twice what it has to gather
 _SCARCE_BYTES = 65_536
 _MOST_PARTS = 1_024  # IOV_MAX of Linux
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")  # an alert, a handshake
@@ -56,8 +57,7 @@ class Inlet:
     """Whether the loop is woken when bytes come, and how many the kernel gathers of a large frame before it does.
 
     A wake-up costs as much as 100 KB. The kernel wakes the loop for less where the socket has no room for more, or
-    ends. Only Linux does. A sender has four packets on the way in any case; who waits for more than it sends waits for
-    its timer, milliseconds (decision 0031).
+    ends. Only Linux does (decision 0031).
 
     Args:
         transport: the socket's.
@@ -66,7 +66,7 @@ class Inlet:
     __slots__ = ("_mark", "_socket", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
-        self._mark, self._transport = 1, transport
+        self._mark, self._transport = 0, transport
         self._socket = None
         if sys.platform == "linux" and transport.get_extra_info("ssl_object") is None:
             self._socket = transport.get_extra_info("socket")
@@ -74,12 +74,19 @@ class Inlet:
     def follow(self, left: int) -> None:
         """So many bytes of a large frame are still to come; 0 for none."""
         mark = min(left, _GATHERED_BYTES) if left > _SCARCE_BYTES else 1
-        if mark != self._mark and self._socket is not None:
-            self._mark = mark
-            try:
+        if self._socket is None or (mark == 1 and self._mark <= 1):
+            return
+        try:
+            if mark != self._mark:
+                if not self._mark:  # the first time: have the kernel make room for what comes while this is read
+                    self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, _ROOM_BYTES)
+                self._mark = mark
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, mark)
-            except OSError:  # the socket is closed, or the kernel knows no such thing
-                self._socket = None
+            if mark > 1:
+                # Now, not when the kernel's timer for it is over: a sender with a small buffer waits for it.
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        except OSError:  # the socket is closed, or the kernel knows no such thing
+            self._socket = None
 
     def close(self) -> None:
         """Do not wake the loop: somebody else reads."""

@@ -174,10 +174,11 @@ def test_of_a_large_frame_the_kernel_gathers_much_before_it_wakes_the_loop_and_t
     async def main() -> None:
         async with receiving() as (receiver, writer):
             frame = random.Random(1).randbytes(3_000_000)
+            assert mark(receiver) == 1
             writer.write(len(frame).to_bytes(4, "big") + frame[:50_000])
             while not receiver.reader.left:
                 await asyncio.sleep(0.001)
-            assert mark(receiver) == 250_000
+            assert mark(receiver) == 2_000_000
             for at in range(50_000, len(frame), 50_000):
                 writer.write(frame[at:at + 50_000])
                 await asyncio.sleep(0.001)
@@ -191,6 +192,20 @@ def test_of_a_large_frame_the_kernel_gathers_much_before_it_wakes_the_loop_and_t
             assert receiver.frames[1:] == [b"x"]
 
     asyncio.run(main())
+
+
+@linux
+def test_each_piece_of_a_large_frame_is_acknowledged_at_once() -> None:
+    said: list[tuple[int, int]] = []
+    recording = SimpleNamespace(setsockopt=lambda level, option, value: said.append((option, value)))
+    transport: Any = SimpleNamespace(get_extra_info={"socket": recording}.get)
+    inlet = Inlet(transport)
+    for left in (0, 5_000_000, 3_500_000, 1_500_000, 0, 0, 3_000_000, 0):
+        inlet.follow(left)
+    lowat, at_once = socket.SO_RCVLOWAT, (socket.TCP_QUICKACK, 1)
+    assert said == [
+        (lowat, 4_000_000), (lowat, 2_000_000), at_once, at_once, (lowat, 1_500_000), at_once, (lowat, 1),
+        (lowat, 2_000_000), at_once, (lowat, 1)]
 
 
 def test_an_end_amid_a_large_frame_is_seen_at_once() -> None:

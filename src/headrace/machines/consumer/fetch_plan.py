@@ -27,6 +27,8 @@ from headrace.wire.messages.consumer.fetch import FetchRequest
 
 __all__ = ["FetchPlan", "FetchInFlight"]
 
+_REPLY_BYTES = 8 << 20
+"""Most that a reply brings if partitions bring less: a larger one costs as much for each record, and more memory."""
 _STARVED_WAIT_MS = 20
 """A broker's longest wait while one of its partitions is left out because its queue is full: the queue may drain."""
 _BESIDE_WAIT_MS = 50
@@ -306,7 +308,7 @@ class FetchPlan:
         """Ask for what came to be wanted while the broker has a request, which it may hold back."""
         request = self._request()
         request.max_wait_ms = min(self._max_wait_ms, _BESIDE_WAIT_MS)
-        request.max_bytes = min(self._max_bytes, max(room, self._partition_bytes))
+        request.max_bytes = min(self._reply_bytes(), max(room, self._partition_bytes))
         # As many as fill a reply: a request without a session names them all each time.
         most = max(request.max_bytes // self._partition_bytes, _LEAST_BESIDE)
         self._in_flight[~node] = min(request.max_bytes, min(len(session.late), most) * self._partition_bytes)
@@ -339,7 +341,7 @@ class FetchPlan:
 
     def _reply_bytes(self) -> int:
         """Most that a reply may bring: two of each broker find room, so that one may come while the other is read."""
-        share = self._budget // (2 * len(self._sessions))
+        share = min(self._budget // (2 * len(self._sessions)), _REPLY_BYTES)
         return min(self._max_bytes, max(share, self._partition_bytes))
 
     def _request(self) -> FetchRequest:

@@ -83,7 +83,7 @@ class FetchSession:
         self.left_out: set[Key] = set()
         self.is_brief = False
         self.late: dict[Key, WantedPartition] = {}
-        self._asked_late: set[Key] = set()
+        self._asked_late: dict[Key, int] = {}  # with the offset that was asked for
         self._lone: dict[str, LoneFetch] = {}
         self.names: dict[int, str] = {}
 
@@ -223,10 +223,13 @@ class FetchSession:
         Returns:
             What keeps that request in place of a session, and the highest version, as of `fill`.
         """
-        once, late = FetchSession(), self.late
-        for key in list(itertools.islice(late, most)):
+        once, late, asked = FetchSession(), self.late, self._asked_late
+        chosen = list(itertools.islice(late, most))
+        # Those that got something last time come last: the broker fills its reply in this order.
+        chosen.sort(key=lambda key: asked.get(key, -1) not in (-1, late[key][0].fetch_offset))
+        for key in chosen:
             once.want(key, late.pop(key))
-        self._asked_late.update(once.wanted)
+            asked[key] = once.wanted[key][0].fetch_offset
         if late and next(iter(late)) not in self._asked_late:
             request.max_wait_ms = 0
         max_version = once.fill(request, max_bytes)

@@ -167,6 +167,22 @@ def test_many_partitions_are_asked_for_beside_in_turn_and_none_is_held_back_befo
                      (everyone[30:80], 50)]
 
 
+def test_beside_a_request_those_that_got_something_come_last_next_time() -> None:
+    made = Plan(dict.fromkeys(range(4), 1))
+    made.one()
+    for partition in range(4):
+        made.subscription.seek("t", partition, 1)
+    turns: list[list[int]] = []
+    for served in ([0, 1], [2, 3, 0], []):
+        beside = made.one()
+        turns.append([asked.partition for topic in request_of(beside).topics for asked in topic.partitions])
+        made.plan.landed(beside)
+        for partition in turns[-1]:
+            made.state(partition).fetch_offset += 5 if partition in served else 0
+            made.plan.look_at(made.state(partition))  # as after any reply
+    assert turns == [[0, 1, 2, 3], [2, 3, 0, 1], [1, 2, 3, 0]]
+
+
 def test_a_broker_is_not_asked_again_while_all_that_is_wanted_is_asked_for_beside() -> None:
     made = Plan({0: 1})
     held = made.one()
@@ -379,6 +395,19 @@ def test_a_broker_is_asked_for_a_full_reply_if_two_of_each_find_room_else_for_le
     made = Plan({partition: 1 + partition % 2 for partition in range(20)}, max_partition_fetch_bytes=SHARE_BYTES,
                 fetch_max_bytes=50_000, queued_max_messages_kbytes=budget_kb)
     assert [request_of(send).max_bytes for send in made.sends()] == [most, most]
+
+
+@pytest.mark.parametrize(("partition_mb", "most_mb"), [(1, 8), (10, 10), (60, 50)])
+def test_no_broker_is_asked_for_more_than_8_mb_unless_a_partition_may_bring_more(
+    partition_mb: int, most_mb: int
+) -> None:
+    made = Plan(dict.fromkeys(range(20), 1), max_partition_fetch_bytes=partition_mb << 20)
+    assert request_of(made.one()).max_bytes == most_mb << 20
+    for partition in range(20):
+        made.subscription.seek("t", partition, 1)
+    beside = made.one()
+    assert beside.beside
+    assert request_of(beside).max_bytes <= most_mb << 20
 
 
 def test_a_broker_is_asked_although_others_may_use_up_the_budget() -> None:
