@@ -153,7 +153,7 @@ cdef class Origin:
 
 
 @cython.no_gc
-@cython.freelist(1024)
+@cython.freelist(16_384)
 cdef class Message:
     """A consumed record, a delivery report, or an event when `error()` is not None (confluent_kafka's `Message`).
 
