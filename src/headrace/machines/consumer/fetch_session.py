@@ -226,11 +226,12 @@ class FetchSession:
         once, late, asked = FetchSession(), self.late, self._asked_late
         chosen = list(itertools.islice(late, most))
         # Those that got something last time come last: the broker fills its reply in this order.
-        chosen.sort(key=lambda key: asked.get(key, -1) not in (-1, late[key][0].fetch_offset))
+        chosen.sort(key=lambda key: asked.get(key) not in (None, late[key][0].fetch_offset))
         for key in chosen:
-            once.want(key, late.pop(key))
-            asked[key] = once.wanted[key][0].fetch_offset
-        if late and next(iter(late)) not in self._asked_late:
+            partition = late.pop(key)
+            once.want(key, partition)
+            asked[key] = partition[0].fetch_offset
+        if late and next(iter(late)) not in asked:
             request.max_wait_ms = 0
         max_version = once.fill(request, max_bytes)
         request.session_epoch = _NO_SESSION
