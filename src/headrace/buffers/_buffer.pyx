@@ -1001,12 +1001,13 @@ cdef class FetchLanes:
 
     cdef int _wake  # -1 for none
     cdef readonly list lanes
-    cdef readonly object landed
+    cdef readonly object queue, make
     cdef readonly int64_t received_bytes
     cdef readonly double answered_at
 
-    def __cinit__(self):
+    def __cinit__(self, queue, make):
         self._wake = -1
+        self.queue, self.make = queue, make
         self.lanes = []
 
     def begin(self, int wake):
@@ -1049,7 +1050,7 @@ cdef class FetchLanes:
         cdef double left, until = headrace_clock() + timeout_s
         cdef FetchLane lane
         cdef list lent
-        while self.landed is None:
+        while len(self.queue) == 0:
             lent, count = [], 1
             for lane in self.lanes:
                 if lane.lent and count < MOST_FILES:  # `has_room` may not have been asked
@@ -1081,10 +1082,6 @@ cdef class FetchLanes:
                 return 0
         return 0
 
-    def settle(self, queue, list fetched not None):
-        queue.extend(fetched)
-        self.landed = None
-
 
 @cython.final
 cdef class FetchLane:
@@ -1108,6 +1105,7 @@ cdef class FetchLane:
     cdef uint8_t *_data
     cdef Py_ssize_t _filled
     cdef bytes _rest
+    cdef int64_t _stops
 
     def __cinit__(self):
         self.file = -1
@@ -1135,6 +1133,7 @@ cdef class FetchLane:
         self.lent = True
 
     def stop(self):
+        self._stops += 1
         data, rest = self._data[:self._filled], self._rest
         self.lent = self.failed = self.told = False
         self.file = -1
@@ -1179,11 +1178,13 @@ cdef class FetchLane:
         cdef int64_t offset
         cdef int32_t first_epoch
         cdef Head batch
-        cdef list landed, all_asked
+        cdef int64_t stops = self._stops
+        cdef int64_t[MOST_PARTITIONS] offsets
+        cdef list fetched, all_asked
         if count == 0:
             return False
-        known = self._known  # the collector may run, and others with it, who stop this lane: then nothing can be sent
-        landed, all_asked = [], []
+        known = self._known
+        fetched, all_asked = [], []
         for index in range(count):
             part = &parts[index]
             asked = known.get((self._topic, part.partition))
@@ -1192,11 +1193,7 @@ cdef class FetchLane:
             for other in range(index):
                 if parts[other].partition == part.partition:
                     return False
-            state = asked.state
-            offset = asked.fetch_offset
-            if (state.epoch != asked.epoch or state.fetch_offset != offset or state.phase is not self._phase
-                    or state.paused or state.stop_offset is not None):
-                return False
+            offsets[index] = offset = asked.fetch_offset
             used, part.records, part.next_offset, first_epoch = 0, 0, offset, -1
             while used < part.length:
                 try:
@@ -1216,14 +1213,21 @@ cdef class FetchLane:
                 return False
             part.leader_epoch = asked.leader_epoch
             all_asked.append(asked)
-            landed.append((state, asked.epoch, offset, part.next_offset, part.last_epoch, part.data[:part.length],
-                           part.records, first_epoch if first_epoch == part.last_epoch else -1))
-        if to.landed is not None:
-            landed = <list> to.landed + landed
+            fetched.append(to.make(
+                asked.state, asked.epoch, offset, part.next_offset, part.last_epoch, part.data[:part.length],
+                part.records, first_epoch if first_epoch == part.last_epoch else -1))
+        # Others had a turn meanwhile. From here to the end nothing of Python runs.
+        if self._stops != stops:
+            return True
+        for index in range(count):
+            asked = all_asked[index]
+            state, offset = asked.state, offsets[index]
+            if (state.epoch != asked.epoch or state.fetch_offset != offset or asked.fetch_offset != offset
+                    or state.phase is not self._phase or state.paused or state.stop_offset is not None):
+                return False
         if not self._send(self._request, parts, count, to):
             return False
-        # From here to the end nothing of Python runs.
-        to.landed = landed
+        to.queue.extend(fetched)
         for index in range(count):
             part = &parts[index]
             asked = all_asked[index]

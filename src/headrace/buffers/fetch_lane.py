@@ -15,7 +15,8 @@ import os
 import select
 import struct
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -50,25 +51,28 @@ Where lengths are varints, the byte before the first partition is their number a
 reply, and each partition of a reply ends with the first of the bytes behind the records: others may follow.
 """
 
-Landed = tuple[Any, int, int, int, int, bytes, int, int]
-"""Records of a partition: its state, its epoch, the offset that was asked for, the one behind the records, the leader's
-epoch of the last one, the records, how many, and the epoch if all have it, else -1."""
-
-
 class FetchLanes:
     """Where one thread waits for the replies of all its lanes.
 
+    What a reply holds is queued in the step that asks for what follows: the loop may have the next reply and queue it
+    before the thread comes back.
+
+    Args:
+        queue: a deque. Nothing is received while something is in it.
+        make: makes what is queued for a partition, of its state, its epoch, the offset that was asked for, the one
+            behind the records, the leader's epoch of the last one, the records, how many, and that epoch if all have
+            it, else -1.
+
     Attributes:
         lanes: all that there are.
-        landed: what replies held, until `settle`; None for nothing.
         received_bytes: of records, since the beginning.
         answered_at: when a reply was taken last, in monotonic seconds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, queue: deque[Any], make: Callable[..., Any]) -> None:
         self._wake = -1
+        self.queue, self.make = queue, make
         self.lanes: list[FetchLane] = []
-        self.landed: list[Landed] | None = None
         self.received_bytes = 0
         self.answered_at = 0.0
 
@@ -113,7 +117,7 @@ class FetchLanes:
 
     def _receive(self, timeout_s: float) -> None:
         until = time.monotonic() + timeout_s
-        while self.landed is None and (lent := [(lane, lane.file) for lane in self.lanes if lane.lent]):
+        while not self.queue and (lent := [(lane, lane.file) for lane in self.lanes if lane.lent]):
             wake, left_s = self._wake, until - time.monotonic()
             poll = select.poll()
             for file in (wake, *(file for _, file in lent)):
@@ -127,11 +131,6 @@ class FetchLanes:
                     lane.lent, lane.failed = False, True
             if wake in found or self._is_to_be_told() or (not found and left_s <= 0):
                 return
-
-    def settle(self, queue: Any, fetched: list[Any]) -> None:
-        """Queue what has landed: both are done, or nothing."""
-        queue.extend(fetched)
-        self.landed = None
 
 
 class FetchLane:
@@ -155,6 +154,7 @@ class FetchLane:
         self.written_at = 0.0
         self._data = bytearray()
         self._rest: bytes | None = None
+        self._stops = 0
 
     def start(
         self, file: int, shapes: FetchShapes, session: tuple[str, Mapping[tuple[str, int], Any], object],
@@ -186,6 +186,7 @@ class FetchLane:
             The bytes that have come and were not taken, and those of the request in flight that the kernel did not
             take, None for none.
         """
+        self._stops += 1
         data, rest = bytes(self._data), self._rest
         self.lent = self.failed = self.told = False
         self.file = -1
@@ -223,16 +224,13 @@ class FetchLane:
         found = self._partitions(reply)
         if not found:
             return False
-        landed: list[Landed] = []
-        asked: list[tuple[Any, tuple[int, ...]]] = []
+        stops, fetched = self._stops, list[Any]()
+        taken: list[tuple[Any, tuple[int, ...], int, int, int, int, bytes]] = []
         for partition, numbers, records in found:
             known = self._known.get((self._topic, partition))
-            if known is None or any(known is before for before, _ in asked):
+            if known is None or any(known is each[0] for each in taken):
                 return False
-            state, offset = known.state, known.fetch_offset
-            if (state.epoch != known.epoch or state.fetch_offset != offset or state.phase is not self._phase
-                    or state.paused or state.stop_offset is not None):
-                return False
+            offset = known.fetch_offset
             try:
                 batches = scan(records, self._topic, partition)
             except CorruptRecordError:
@@ -243,15 +241,25 @@ class FetchLane:
             epoch, next_offset = batches[-1].leader_epoch, batches[-1].last_offset + 1
             if next_offset <= offset:
                 return False
-            landed.append((state, known.epoch, offset, next_offset, epoch, records,
-                           sum(batch.count for batch in batches), epoch if batches[0].leader_epoch == epoch else -1))
-            asked.append((known, numbers))
+            count = sum(batch.count for batch in batches)
+            fetched.append(to.make(known.state, known.epoch, offset, next_offset, epoch, records, count,
+                                   epoch if batches[0].leader_epoch == epoch else -1))
+            taken.append((known, numbers, offset, next_offset, epoch, count, records))
+        # Others had a turn meanwhile. What follows is one step.
+        if self._stops != stops:
+            return True
+        for known, _, offset, *_ in taken:
+            state = known.state
+            if (state.epoch != known.epoch or not offset == known.fetch_offset == state.fetch_offset
+                    or state.phase is not self._phase or state.paused or state.stop_offset is not None):
+                return False
         if not self._send(self._shapes[0][0], [
-                (partition, known.leader_epoch, each[3])
-                for (partition, _, _), (known, _), each in zip(found, asked, landed, strict=True)], to):
+                (partition, known.leader_epoch, next_offset)
+                for (partition, _, _), (known, _, _, next_offset, *_) in zip(found, taken, strict=True)], to):
             return False
-        to.landed = landed if to.landed is None else to.landed + landed
-        for (known, numbers), (state, _, _, next_offset, epoch, records, count, _) in zip(asked, landed, strict=True):
+        to.queue.extend(fetched)
+        for known, numbers, _, next_offset, epoch, count, records in taken:
+            state = known.state
             known.fetch_offset = state.fetch_offset = next_offset
             state.fetch_epoch = epoch
             state.attempts = 0

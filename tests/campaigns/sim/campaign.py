@@ -8,8 +8,10 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
+_In, _Out = TypeVar("_In"), TypeVar("_Out")
 Schedule = Callable[[int], Counter[str]]
 """Runs the schedule of a seed and returns how often what happened in it."""
 
@@ -49,6 +51,22 @@ def hash_as_always(module: str) -> None:
         os.execve(sys.executable, [sys.executable, "-m", module, *sys.argv[1:]], {**os.environ, "PYTHONHASHSEED": "0"})
 
 
+def each_of(work: Sequence[_In], function: Callable[[_In], _Out], jobs: int, share: int = 1) -> Iterator[_Out]:
+    """What a function makes of each piece of work, in order.
+
+    Args:
+        work: the pieces.
+        function: plain data, so that worker processes can have it.
+        jobs: so many processes; with one it is this process, for one that has threads is not to be forked.
+        share: pieces that a process gets at a time.
+    """
+    if jobs == 1:
+        yield from map(function, work)
+        return
+    with multiprocessing.get_context("fork").Pool(jobs) as pool:
+        yield from pool.imap(function, work, chunksize=share)
+
+
 def run_campaign(run_schedule: Schedule, about: str, argv: list[str] | None = None) -> int:
     """Run many schedules with a progress line; the result, for `sys.exit`, says whether all held."""
     parser = argparse.ArgumentParser(description=about)
@@ -60,17 +78,16 @@ def run_campaign(run_schedule: Schedule, about: str, argv: list[str] | None = No
     started = shown = time.monotonic()
     failures, every_s = 0, 0.5 if sys.stdout.isatty() else 60.0
     counts: Counter[str] = Counter()
-    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        share = max(1, min(50, len(seeds) // (4 * options.jobs)))  # so small that none is at work long after the others
-        runs = pool.imap_unordered(_Attempt(run_schedule), seeds, chunksize=share)
-        for done, (failure, happened) in enumerate(runs, 1):
-            counts.update(happened)
-            if failure:
-                failures += 1
-                print(f"\r{failure}", file=sys.stderr)
-            if time.monotonic() - shown > every_s:
-                shown = time.monotonic()
-                _show_progress(done, len(seeds), failures, shown - started)
+    share = max(1, min(50, len(seeds) // (4 * options.jobs)))  # so small that none is at work long after the others
+    runs = each_of(seeds, _Attempt(run_schedule), options.jobs, share)
+    for done, (failure, happened) in enumerate(runs, 1):
+        counts.update(happened)
+        if failure:
+            failures += 1
+            print(f"\r{failure}", file=sys.stderr)
+        if time.monotonic() - shown > every_s:
+            shown = time.monotonic()
+            _show_progress(done, len(seeds), failures, shown - started)
     print("\r", end="")
     for what, times in sorted(counts.items()):
         print(f"{times:>14,} {what}")

@@ -13,7 +13,7 @@ import multiprocessing
 import sys
 
 from .broker_mutations import BROKER_RULES
-from .campaign import hash_as_always
+from .campaign import each_of, hash_as_always
 from .group_mutations import GROUP_RULES
 from .joint_mutations import JOINT_RULES
 from .membership_mutations import MEMBERSHIP_RULES
@@ -45,12 +45,11 @@ def main(argv: list[str] | None = None) -> int:
               if options.only in f"{each.simulation}: {each.rule}"]
     unnoticed = 0
     print("| simulation | rule | schedules to the catch | of at most | finding |\n|---|---|---|---|---|")
-    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        for number, tried, found in pool.imap(_try, wanted):
-            each = MUTATIONS[number]
-            unnoticed += not found
-            print(f"| {each.simulation} | {each.rule} | {tried or '-'} | {options.schedules or each.within} | "
-                  f"{found or 'NONE'} |", flush=True)
+    for number, tried, found in each_of(wanted, _try, options.jobs):
+        each = MUTATIONS[number]
+        unnoticed += not found
+        print(f"| {each.simulation} | {each.rule} | {tried or '-'} | {options.schedules or each.within} | "
+              f"{found or 'NONE'} |", flush=True)
     print(f"{len(wanted)} mutations, {unnoticed} unnoticed")
     return 1 if unnoticed else 0
 

@@ -80,7 +80,9 @@ class Bench:
                                topics=[])
         self.lone = LoneFetch(request, "topic", TOPIC_ID, FetchPartition(
             partition=0, current_leader_epoch=3, fetch_offset=10, partition_max_bytes=1 << 20))
-        self.lanes, self.lane = twin.FetchLanes(), twin.FetchLane()
+        self.queue = deque[tuple[Any, ...]]()
+        self.making: Callable[[], object] = bool
+        self.lanes, self.lane = twin.FetchLanes(self.queue, self.fetched), twin.FetchLane()
         self.lanes.lanes.append(self.lane)
         self.lanes.begin(self.wake)
         self.start(number, epoch)
@@ -88,6 +90,11 @@ class Bench:
     def start(self, number: int = FROM, epoch: int = 5) -> None:
         self.lane.start(self.ours.fileno(), self.lone.shapes(self.version, "me"),
                         ("topic", self.known, FETCH), (number, epoch, 0, 1.0))
+
+    def fetched(self, *what: Any) -> tuple[Any, ...]:
+        """What is queued of a partition."""
+        self.making()
+        return what
 
     def send(self, data: bytes) -> None:
         self.theirs.sendall(data)
@@ -157,7 +164,7 @@ def test_records_land_and_what_follows_is_asked_for(make: Callable[..., Bench], 
     assert part.current_leader_epoch == 3
     assert request.forgotten_topics_data == []
     state = bench.states[0]
-    assert bench.lanes.landed == [(state, 1, 10, 13, 4, data, 3, -1)]
+    assert list(bench.queue) == [(state, 1, 10, 13, 4, data, 3, -1)]
     assert (state.fetch_offset, state.fetch_epoch, state.attempts) == (13, 4, 0)
     assert (state.high_watermark, state.last_stable, state.log_start) == (50, 49, 2)
     assert (state.received_bytes, state.received_records) == (100 + len(data), 13)
@@ -169,17 +176,18 @@ def test_records_land_and_what_follows_is_asked_for(make: Callable[..., Bench], 
     assert (lane.lent, lane.failed) == (True, False)
 
 
-def test_what_landed_is_queued_once_and_nothing_is_taken_before(make: Callable[..., Bench]) -> None:
-    bench, queue = make(), deque[object]()
+def test_what_a_reply_held_is_queued_at_once_and_nothing_is_taken_while_something_waits(
+    make: Callable[..., Bench]
+) -> None:
+    bench = make()
     bench.answer(records(10, b"a"))
     bench.send(reply(FROM + 1, records(11, b"b"), 17))
     bench.receive()
     assert bench.states[0].fetch_offset == 11
-    bench.lanes.settle(queue, ["fetched", "more"])
-    assert (list(queue), bench.lanes.landed) == (["fetched", "more"], None)
+    bench.queue.clear()
     bench.receive()
     assert bench.states[0].fetch_offset == 12
-    (landed,) = bench.lanes.landed
+    (landed,) = bench.queue
     assert landed[5] == records(11, b"b")
     assert landed[7] == 3
     assert [bench.asked()[0], bench.asked()[0]] == [FROM + 1, FROM + 2]
@@ -206,13 +214,13 @@ def test_several_partitions_in_a_reply_land_together_and_are_asked_for_together(
     (topic,) = request.topics
     assert [(part.partition, part.current_leader_epoch, part.fetch_offset, part.partition_max_bytes)
             for part in topic.partitions] == [(2, 5, 11, 1 << 20), (0, 3, 12, 1 << 20), (1, 4, 11, 1 << 20)]
-    assert bench.lanes.landed == [(bench.states[index], 1, 10, end, 3, data[index], end - 10, 3)
+    assert list(bench.queue) == [(bench.states[index], 1, 10, end, 3, data[index], end - 10, 3)
                                  for index, end in ((2, 11), (0, 12), (1, 11))]
     assert [state.fetch_offset for state in bench.states] == [12, 11, 11]
     assert [state.received_bytes for state in bench.states] == [100 + len(data[index]) for index in range(3)]
     assert [bench.known["topic", index].fetch_offset for index in range(3)] == [12, 11, 11]
     assert (bench.lane.partition, bench.lanes.received_bytes) == (-1, sum(map(len, data.values())))
-    bench.lanes.settle(deque(), [])
+    bench.queue.clear()
     bench.answer(records(11, b"e"), FROM + 1, partition=1)
     assert bench.asked()[1].topics[0].partitions[0].fetch_offset == 12
     assert (bench.lane.partition, bench.lane.exchanges) == (1, 2)
@@ -233,7 +241,7 @@ def test_where_one_of_several_partitions_is_unusual_all_are_left_to_the_loop(
     while not bench.lane.failed and time.monotonic() < deadline:
         bench.receive(0.1)
     assert bench.lane.failed
-    assert bench.lanes.landed is None
+    assert not bench.queue
     assert frame.startswith(bench.lane.stop()[0])
     assert [vars(state) for state in bench.states] == before
     assert bench.nothing_was_asked()
@@ -245,14 +253,14 @@ def test_a_partition_that_comes_twice_in_a_reply_is_left_to_the_loop(make: Calla
     (place,) = [at for at, (one, other) in enumerate(zip(*frames, strict=True)) if one != other]
     bench.send(frames[0][:place] + b"\0" + frames[0][place + 1:])
     bench.receive()
-    assert (bench.lane.failed, bench.lanes.landed) == (True, None)
+    assert (bench.lane.failed, *bench.queue) == (True,)
     assert [state.fetch_offset for state in bench.states] == [10, 10, 10]
 
 
 def test_of_an_older_broker_replies_with_one_partition_are_taken(make: Callable[..., Bench]) -> None:
     bench = make(11)
     bench.answer(records(10, b"a"), also={1: records(10, b"b")})
-    assert (bench.lane.failed, bench.lanes.landed) == (True, None)
+    assert (bench.lane.failed, *bench.queue) == (True,)
 
 
 def test_a_reply_without_anything_new_is_followed_by_a_request_for_nothing_else(make: Callable[..., Bench]) -> None:
@@ -261,10 +269,10 @@ def test_a_reply_without_anything_new_is_followed_by_a_request_for_nothing_else(
     bench.receive(0.05)
     number, request = bench.asked()
     assert (number, request.session_epoch, request.topics, request.forgotten_topics_data) == (FROM + 1, 6, [], [])
-    assert (bench.lanes.landed, bench.lane.partition) == (None, -1)
+    assert (bench.lane.partition, *bench.queue) == (-1,)
     bench.answer(records(10, b"a"), FROM + 1)
     assert bench.asked()[1].session_epoch == 7
-    assert bench.lanes.landed is not None
+    assert bench.queue
     assert bench.lane.exchanges == 2
 
 
@@ -312,7 +320,7 @@ def test_what_is_unusual_is_left_to_the_loop_with_all_its_bytes(make: Callable[.
     deadline = time.monotonic() + PATIENCE_S
     while not bench.lane.failed and time.monotonic() < deadline:
         bench.receive(0.1)
-    assert (bench.lane.lent, bench.lane.failed, bench.lanes.landed) == (False, True, None)
+    assert (bench.lane.lent, bench.lane.failed, *bench.queue) == (False, True)
     left, rest = bench.lane.stop()
     assert rest is None
     assert frame.startswith(left)
@@ -335,10 +343,31 @@ def test_what_has_happened_to_a_partition_meanwhile_is_heeded(make: Callable[...
     change(bench)
     before = dict(vars(bench.states[0]))
     bench.answer(records(10, b"a"))
-    assert (bench.lane.failed, bench.lanes.landed) == (True, None)
+    assert (bench.lane.failed, *bench.queue) == (True,)
     assert vars(bench.states[0]) == before
     assert bench.lane.stop()[0] == reply(FROM, records(10, b"a"), 17)
     assert bench.nothing_was_asked()
+
+
+def test_what_happens_while_records_are_made_ready_is_heeded(make: Callable[..., Bench]) -> None:
+    """What is queued is made by a step of Python: others have a turn."""
+    frame = reply(FROM, records(10, b"a"), 17, also={1: records(10, b"b")})
+    happens: list[tuple[Callable[[Bench], object], bytes]] = [
+        (lambda bench: setattr(bench.states[0], "fetch_offset", 5), frame),
+        (lambda bench: setattr(bench.states[0], "epoch", 2), frame),
+        (lambda bench: bench.lane.stop(), b""),
+        (lambda bench: (bench.lane.stop(), bench.start(70, 9)), b""),
+    ]
+    for happen, left in happens:
+        bench = make()
+        bench.making = lambda bench=bench, happen=happen: bench.queue or happen(bench)
+        bench.send(frame)
+        bench.receive(0.1)
+        assert not bench.queue
+        assert bench.states[1].fetch_offset == 10
+        assert bench.states[0].fetch_offset in (5, 10)
+        assert bench.nothing_was_asked()
+        assert bench.lane.stop()[0] == left
 
 
 def test_the_end_of_the_stream_is_left_to_the_loop(make: Callable[..., Bench]) -> None:
@@ -361,7 +390,7 @@ def test_a_reply_may_come_in_pieces(make: Callable[..., Bench], cuts: list[int])
             bench.send(frame[at:cut])
             at = cut
             bench.receive(PATIENCE_S if cut == len(frame) else 0.002)
-    assert bench.lanes.landed is not None
+    assert bench.queue
     assert bench.asked()[0] == FROM + 1
 
 
@@ -382,12 +411,12 @@ def test_a_damaged_reply_is_taken_as_the_codec_would_or_left_to_it(
     bench.receive(0.5)
     differs = [at for at in range(4, first) if damaged[at] != whole[at]]
     if any(at not in numbers for at in differs):
-        assert bench.lanes.landed is None
-    if bench.lanes.landed is None:
+        assert not bench.queue
+    if not bench.queue:
         assert bench.lane.stop()[0] == bytes(damaged)
         assert bench.states[0].fetch_offset == 10
     else:
-        (landed,) = bench.lanes.landed
+        (landed,) = bench.queue
         assert landed[2] == 10
         assert landed[3] == bench.states[0].fetch_offset > 10
 
@@ -404,8 +433,8 @@ def test_both_twins_decide_alike(native: Any, plain: Any) -> None:
             bench = Bench(twin)
             bench.send(bytes(whole))
             bench.receive(1.0)
-            landed = bench.lanes.landed
-            outcomes.append((bench.lane.failed, landed and [each[1:] for each in landed],
+            landed = list(bench.queue)
+            outcomes.append((bench.lane.failed, [each[1:] for each in landed],
                              [vars(state) for state in bench.states]))
             bench.close()
         assert outcomes[0] == outcomes[1]
@@ -422,13 +451,13 @@ def test_a_wait_ends_when_it_is_woken_and_one_that_comes_later_too(make: Callabl
     waker.join()
     assert time.monotonic() - began < PATIENCE_S / 2
     bench.answer(records(10, b"a"))
-    assert bench.lanes.landed is not None
+    assert bench.queue
 
 
 def test_without_any_time_what_has_come_is_taken(make: Callable[..., Bench]) -> None:
     bench = make()
     bench.receive(0.0)
-    assert bench.lanes.landed is None
+    assert not bench.queue
     frame = reply(FROM, records(10, b"a"), 17)
     bench.send(frame[:20])
     time.sleep(0.02)
@@ -437,7 +466,7 @@ def test_without_any_time_what_has_come_is_taken(make: Callable[..., Bench]) -> 
     time.sleep(0.02)
     bench.lanes.wake()  # says nothing of what has come
     bench.receive(0.0)
-    assert bench.lanes.landed is not None
+    assert bench.queue
 
 
 def test_a_wait_ends_when_its_time_is_over_and_when_the_connection_is_taken_back(make: Callable[..., Bench]) -> None:
@@ -452,7 +481,7 @@ def test_a_wait_ends_when_its_time_is_over_and_when_the_connection_is_taken_back
     assert time.monotonic() - began < PATIENCE_S / 2
     bench.send(reply(FROM, records(10, b"a"), 17))
     bench.receive()
-    assert bench.lanes.landed is None
+    assert not bench.queue
     assert bench.ours.recv(1000) == reply(FROM, records(10, b"a"), 17)  # nobody took it
 
 
@@ -497,14 +526,14 @@ def test_one_thread_waits_for_several_connections_and_takes_what_all_have(make: 
         bench.send(reply(FROM, records(10, b"a"), 17))
     time.sleep(0.02)
     assert not lanes.receive(PATIENCE_S)
-    assert [landed[0] for landed in lanes.landed] == [bench.states[0] for bench in benches[1:]]
+    assert [landed[0] for landed in lanes.queue] == [bench.states[0] for bench in benches[1:]]
     assert [bench.asked()[0] for bench in benches[1:]] == [FROM + 1] * 2
     assert [bench.lane.exchanges for bench in benches] == [0, 1, 1]
     assert lanes.received_bytes == 2 * len(records(10, b"a"))
-    lanes.settle(deque(), [])
+    lanes.queue.clear()
     benches[0].send(reply(FROM, records(10, b"b"), 17))
     assert not lanes.receive(PATIENCE_S)
-    assert [landed[0] for landed in lanes.landed] == [benches[0].states[0]]
+    assert [landed[0] for landed in lanes.queue] == [benches[0].states[0]]
 
 
 def test_a_connection_that_fails_ends_the_wait_until_the_loop_was_told_and_the_others_go_on(
@@ -523,15 +552,15 @@ def test_a_connection_that_fails_ends_the_wait_until_the_loop_was_told_and_the_o
     assert lanes.ready
     benches[1].send(reply(FROM, records(10, b"a"), 17))
     assert not lanes.receive(PATIENCE_S)
-    assert lanes.landed is not None
+    assert lanes.queue
     benches[1].lane.stop()
     assert not lanes.ready
-    lanes.settle(deque(), [])
+    lanes.queue.clear()
     assert not lanes.receive(PATIENCE_S)  # nothing to wait for
 
 
 def test_there_is_room_for_as_many_connections_as_one_thread_waits_for(twin: Any) -> None:
-    lanes = twin.FetchLanes()
+    lanes = twin.FetchLanes(deque(), bool)
     for _ in range(15):
         assert lanes.has_room
         lanes.lanes.append(twin.FetchLane())
@@ -562,7 +591,7 @@ def test_a_lane_that_is_stopped_while_it_looks_a_reply_over_takes_all_of_it_or_n
             gc.set_threshold(*thresholds)
             gc.callbacks.remove(stop)
         offsets = [state.fetch_offset for state in bench.states]
-        if bench.lanes.landed is None:
+        if not bench.queue:
             assert offsets == [10, 10, 10]
             assert bench.nothing_was_asked()
         else:

@@ -178,7 +178,7 @@ class ConsumerMachines:
         if direct is None or not direct.ready:
             return False
         direct.receive(0.0)
-        return direct.lanes.landed is not None
+        return bool(direct.lanes.queue)
 
     def _on_effect(self, effect: Effect) -> None:
         if self.direct is None:
@@ -206,12 +206,12 @@ class ConsumerMachines:
         self.news += 1
         self._on_change()
 
-    def news_since(self, seen: int) -> Callable[[], bool]:
-        """A function that returns whether `news` has grown since it was `seen`, or records have landed."""
+    def news_since(self, seen: int) -> Callable[[], object]:
+        """A function that returns whether `news` has grown since it was `seen`, or records are queued."""
         if self.direct is None:
             return lambda: self.news != seen
-        lanes = self.direct.lanes
-        return lambda: self.news != seen or lanes.landed is not None
+        queue = self.direct.lanes.queue
+        return lambda: self.news != seen or queue
 
     def queue(self, callback: Callback) -> None:
         """Have the application's code run when it comes in."""

@@ -43,7 +43,7 @@ class DirectFetches:
                  call_soon: Callable[[Callable[[], object]], object], look_again: Callable[[], object]) -> None:
         self._lending, self._driver, self._client_id = lending, driver, client_id
         self._call_soon, self.look_again = call_soon, look_again
-        self.lanes = lending.lanes = FetchLanes()
+        self.lanes = lending.lanes = FetchLanes(lending.queue, lending.make)
         self._wake = -1
         self._readers: dict[int, _LentFetches] = {}
 

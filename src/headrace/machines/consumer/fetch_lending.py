@@ -8,12 +8,13 @@ the session's number comes back with the connection. It must not know sockets or
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from headrace.machines.consumer.fetch_plan import FetchInFlight, FetchPlan
 from headrace.machines.consumer.fetch_session import SessionPartition
-from headrace.machines.consumer.subscription import Key, PartitionState
+from headrace.machines.consumer.subscription import Key
 from headrace.machines.machine import Effect, Send
 from headrace.slotted import slotted
 from headrace.wire.messages.consumer.fetch import FetchResponse, PartitionData
@@ -31,21 +32,15 @@ _FEW_BYTES: Final = 16_384
 
 
 class Lanes(Protocol):
-    """What a thread has received by itself.
+    """What a thread has received by itself; it is queued as what the loop receives.
 
     Attributes:
-        landed: of each partition its state, its epoch, the offset that was asked for, the one behind the records, the
-            last one's leader's epoch, the records, how many, and that epoch if all have it, else -1. None for none.
         received_bytes: of records, since the beginning.
         answered_at: when a reply came last, in monotonic seconds; 0 before the first.
     """
 
-    landed: list[tuple[PartitionState, int, int, int, int, bytes, int, int]] | None
     received_bytes: int
     answered_at: float
-
-    def settle(self, queue: Any, fetched: list[Any]) -> None:
-        """Queue it, and forget what has landed: both or nothing."""
 
 
 @slotted(eq=False)
@@ -82,15 +77,18 @@ class FetchLending:
 
     Args:
         plan: of its fetches.
+        queue: where what is received waits for the application.
+        make: see `headrace.buffers.FetchLanes`.
 
     Attributes:
+        queue, make: as given.
         lends: whether `LendFetch` is carried out.
         lanes: where a thread receives; None before the first.
         lent: what is lent now, by broker.
     """
 
-    def __init__(self, plan: FetchPlan) -> None:
-        self._plan = plan
+    def __init__(self, plan: FetchPlan, queue: deque[Any], make: Callable[..., Any]) -> None:
+        self._plan, self.queue, self.make = plan, queue, make
         self.lends = False
         self.lanes: Lanes | None = None
         self.lent: dict[int, _Lent] = {}

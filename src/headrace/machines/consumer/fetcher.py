@@ -19,7 +19,7 @@ from headrace.config import Config
 from headrace.errors import ConsumeError, CorruptRecordError, KafkaError
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_error_actions import FetchErrorAction, fetch_error_action
-from headrace.machines.consumer.fetch_lending import FetchLending, Lanes
+from headrace.machines.consumer.fetch_lending import FetchLending
 from headrace.machines.consumer.fetch_plan import FetchPlan
 from headrace.machines.consumer.fetch_session import SessionPartition
 from headrace.machines.consumer.subscription import PartitionState, PositionPhase, Subscription
@@ -71,11 +71,11 @@ class CompletedFetch:
     next_offset: int = -1
     leader_epoch: int = -1
     data: memoryview | bytes | bytearray = b""
-    aborted: list[tuple[int, int]] | None = None
     count: int = 0
+    first_epoch: int = -1
+    aborted: list[tuple[int, int]] | None = None
     cursor: Cursor | None = None
     notice: Message | None = None
-    first_epoch: int = -1
 
 
 @slotted(eq=False)
@@ -124,7 +124,7 @@ class Fetcher:
         self._events: list[Event] = []
         self.alone = True
         self._answered_at: float | None = None
-        self.lending = FetchLending(self._plan)
+        self.lending = FetchLending(self._plan, self._queue, CompletedFetch)
 
     @property
     def answered_at(self) -> float | None:
@@ -266,7 +266,7 @@ class Fetcher:
         first, last = batches[0], batches[-1]
         epoch = first.leader_epoch if first.leader_epoch == last.leader_epoch else -1
         fetched = CompletedFetch(state, state.epoch, state.fetch_offset, last.last_offset + 1, last.leader_epoch,
-                                 records, aborted, count, first_epoch=epoch)
+                                 records, count, epoch, aborted)
         state.received_bytes += len(records)
         state.received_records += count
         self._received_bytes += len(records)
@@ -343,8 +343,6 @@ class Fetcher:
     @property
     def has_waiting(self) -> bool:
         """Whether something of partitions that are not paused is in the queue."""
-        if self.lending.lanes is not None and self.lending.lanes.landed is not None:
-            return True
         return any(fetched.epoch == fetched.state.epoch and not fetched.state.paused for fetched in self._queue.copy())
 
     def resume(self) -> None:
@@ -390,8 +388,6 @@ class Fetcher:
 
     def take_one(self) -> Message | None:
         """What `take(1)` holds, at less cost while the same piece of the queue lasts."""
-        if self.lending.lanes is not None and self.lending.lanes.landed is not None:
-            self._land(self.lending.lanes)
         if not self._queue:
             return None
         fetched = self._queue[0]
@@ -440,8 +436,6 @@ class Fetcher:
     def _front(self) -> CompletedFetch | None:
         """The first piece that may be handed out; drops stale ones and sets aside those of paused partitions."""
         queue = self._queue
-        if self.lending.lanes is not None and self.lending.lanes.landed is not None:
-            self._land(self.lending.lanes)
         while queue:
             fetched = queue[0]
             if fetched.epoch != fetched.state.epoch:
@@ -451,15 +445,6 @@ class Fetcher:
             else:
                 return fetched
         return None
-
-    def _land(self, lanes: Lanes) -> None:
-        """Queue what a thread has received by itself. It is done once, whatever interrupts it."""
-        assert lanes.landed is not None
-        fetched = []  # a comprehension would be a frame more for each record that comes alone
-        for state, epoch, offset, next_offset, leader_epoch, records, count, first_epoch in lanes.landed:
-            fetched.append(CompletedFetch(
-                state, epoch, offset, next_offset, leader_epoch, records, None, count, first_epoch=first_epoch))
-        lanes.settle(self._queue, fetched)
 
     def _decode(self, fetched: CompletedFetch, taken: list[Message], count: int) -> None:
         try:

@@ -110,6 +110,29 @@ def test_records_that_come_one_by_one_do_without_the_loop_and_in_order(reader: R
     assert (reader.consumer.health().fetch_s or 99) < 5
 
 
+def test_what_the_loop_receives_next_comes_behind_what_a_thread_received_that_is_late(reader: Reader) -> None:
+    reader.until_lent(0)
+    machines = reader.consumer._engine.machines
+    receive, state = machines.direct.receive, machines.subscription.get(TOPIC, 0)
+
+    def receive_and_be_late(*args: Any) -> None:
+        receive(*args)
+        if state.fetch_offset == reader.written:
+            machines.direct.receive = receive
+            reader.consumer._waits.do(machines.fetcher.lending.take_back)
+            reader.write(0)
+            end = time.monotonic() + PATIENCE_S
+            while state.fetch_offset < reader.written and time.monotonic() < end:
+                time.sleep(0.001)
+
+    machines.direct.receive = receive_and_be_late
+    reader.write(0)
+    reader.read()
+    assert machines.direct.receive is receive
+    reader.read()
+    assert reader.got == [b"%d" % number for number in range(reader.written)]
+
+
 def test_what_was_received_is_stored_and_committed_as_ever(broker: EmbeddedBroker) -> None:
     reader = Reader(broker)
     reader.until_lent(0)

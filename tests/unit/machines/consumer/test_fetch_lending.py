@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -28,13 +27,8 @@ class Lanes:
     """What a thread has received, as a test says."""
 
     def __init__(self) -> None:
-        self.landed: Any = None
         self.received_bytes = 0
         self.answered_at = 0.0
-
-    def settle(self, queue: deque[Any], fetched: list[Any]) -> None:
-        queue.extend(fetched)
-        self.landed = None
 
 
 class Lender(Bench):
@@ -62,6 +56,11 @@ class Lender(Bench):
                 self.session_epoch, self.partition = effect.session_epoch, effect.partition
                 self.fetcher.lending.on_lent(effect, partial(self.take_back, effect.send.destination))
         return sends
+
+    def land(self, *pieces: Any) -> None:
+        """A thread has received this by itself."""
+        lending = self.fetcher.lending
+        lending.queue.extend(lending.make(*piece) for piece in pieces)
 
     def take_back(self, node: int) -> None:
         self.taken_back.append((self.session_epoch, self.partition, self.failed))
@@ -143,9 +142,9 @@ def test_what_has_landed_of_several_partitions_is_handed_out_in_that_order() -> 
     bench.set_leaders({0: 1, 1: 1})
     bench.until_lent()
     states = [bench.subscription.require("t", number) for number in (1, 0)]
-    bench.lanes.landed = [
+    bench.land(*(
         (state, state.epoch, state.fetch_offset, state.fetch_offset + 1, 3, batch(state.fetch_offset, 1), 1, 3)
-        for state in states]
+        for state in states))
     for state in states:
         state.fetch_offset += 1
     assert [message.partition() for message in bench.fetcher.take(10)] == [1, 0]
@@ -278,7 +277,7 @@ def test_what_has_landed_is_handed_out_once_and_moves_the_position(by: str) -> N
     bench.until_lent()
     state = bench.subscription.require("t", 0)
     data = batch(3, 2)
-    bench.lanes.landed = [(state, state.epoch, 3, 5, 3, data, 2, 3)]
+    bench.land((state, state.epoch, 3, 5, 3, data, 2, 3))
     bench.lanes.received_bytes = len(data)
     state.fetch_offset = 5
     state.received_bytes += len(data)
@@ -294,7 +293,7 @@ def test_what_has_landed_for_a_position_that_was_left_is_dropped() -> None:
     bench = Lender()
     bench.until_lent()
     state = bench.subscription.require("t", 0)
-    bench.lanes.landed = [(state, state.epoch, 4, 6, 3, batch(4, 2), 2, 3)]
+    bench.land((state, state.epoch, 4, 6, 3, batch(4, 2), 2, 3))
     bench.subscription.seek("t", 0, 1)
     assert bench.fetcher.take(10) == []
     assert state.position == 1
