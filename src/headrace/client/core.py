@@ -31,6 +31,8 @@ HANDLE_CLOSED: Final = "Handle has been closed: make a new client"
 """What is said of a call that confluent_kafka has once for all clients: programs match its words."""
 
 _LONGEST_LOGIN_S = 10.0
+_LET_GO = ("the client was closed because nothing in the program held it any more: keep it in a variable until the futures "
+           "that it gave are done")
 _living: weakref.WeakSet[ClientCore] = weakref.WeakSet()
 
 
@@ -302,10 +304,14 @@ class ClientCore:
         self.config.set_sasl_credentials(username, password)
         self.driver.log_in_anew()
 
-    async def close(self) -> None:
-        """Close all connections. The second call does nothing."""
+    async def close(self, why: str | None = None) -> None:
+        """Close all connections. The second call does nothing.
+
+        Args:
+            why: what calls that are under way raise, and later ones; as the client's constructor has it when None.
+        """
         if self._unusable is None:
-            self._unusable, self.closed = self._closed_text, True
+            self._unusable, self.closed = why or self._closed_text, True
             self.on_closed()
             try:
                 await self.driver.close()  # what is on its way hears so from its connection
@@ -315,7 +321,7 @@ class ClientCore:
 
     def abandon(self) -> None:
         """The client was let go without being closed: close it without waiting. On the loop."""
-        self._closing = asyncio.get_running_loop().create_task(self.close())
+        self._closing = asyncio.get_running_loop().create_task(self.close(_LET_GO))
 
     async def _known(self, node_id: int, timeout_s: float) -> None:
         if node_id not in self.metadata.cluster.nodes:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from headrace.admin import AdminClient
+from headrace.admin import AdminClient, NewTopic
 from headrace.client.admin.aio_admin_client import AIOAdminClient
+from headrace.errors import ClientClosedError
 from headrace.testing import EmbeddedBroker
 from tests.support.let_go import SOON_S, aio_until, is_gone, until
 
@@ -45,6 +46,12 @@ def test_callbacks_that_lead_back_to_an_admin_client_do_not_keep_it(brokers: str
     owner, driver = used()
     until(lambda: is_gone(owner))
     until(lambda: is_gone(driver))
+
+
+def test_what_a_client_was_asked_for_that_is_let_go_fails_and_says_why() -> None:
+    asked = AdminClient(AWAY).create_topics([NewTopic("made", 1)])["made"]
+    with pytest.raises(ClientClosedError, match="nothing in the program held it any more: keep it in a variable"):
+        asked.result(SOON_S)
 
 
 @pytest.mark.parametrize("brokers", ["there", "away"])
