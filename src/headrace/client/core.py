@@ -31,8 +31,8 @@ HANDLE_CLOSED: Final = "Handle has been closed: make a new client"
 """What is said of a call that confluent_kafka has once for all clients: programs match its words."""
 
 _LONGEST_LOGIN_S = 10.0
-_LET_GO = ("the client was closed because nothing in the program held it any more: keep it in a variable until the futures "
-           "that it gave are done")
+_LET_GO = ("the client was closed because nothing in the program held it any more: keep it in a variable until the "
+           "futures that it gave are done")
 _living: weakref.WeakSet[ClientCore] = weakref.WeakSet()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from headrace.client.consumer.consumer_machines import Callback
 from headrace.client.consumer.consumer_offsets import ConsumerOffsets
 from headrace.client.consumer.rebalance import Rebalances
 from headrace.machines.consumer.fetcher import Fetcher
@@ -72,9 +73,9 @@ async def _awaited(begun: Any) -> Any:
 def _(patch: pytest.MonkeyPatch) -> None:
     complete = Rebalances._complete
 
-    async def again(self: Rebalances, event: Rebalance) -> None:
+    async def again(self: Rebalances, callback: Callback, event: Rebalance, commits: bool = True) -> None:
         self.handled = False
-        await complete(self, event)
+        await complete(self, callback, event, commits)
 
     patch.setattr(Rebalances, "_complete", again)
 

@@ -12,6 +12,9 @@ from .campaign import Schedule, first_violation
 Break = Callable[[pytest.MonkeyPatch], None]
 
 
+_OWN_FAULTS = ("TypeError(", "AttributeError(", "NameError(")
+
+
 @dataclass(frozen=True)
 class Mutation:
     """One rule, and how it is broken.
@@ -36,10 +39,17 @@ class Mutation:
         return self.run_schedule.__module__.rpartition(".")[2]
 
     def caught(self, schedules: int | None = None) -> tuple[int, str]:
-        """How many schedules it took and what was found; (0, "") if it went unnoticed in so many."""
+        """How many schedules it took and what was found; (0, "") if it went unnoticed in so many.
+
+        Raises:
+            TypeError: the mutation itself does not fit the code any more.
+        """
         with pytest.MonkeyPatch.context() as patch:
             self.break_it(patch)
-            return first_violation(self.run_schedule, range(schedules or self.within), self.saying)
+            tried, found = first_violation(self.run_schedule, range(schedules or self.within), self.saying)
+        if any(error in found for error in _OWN_FAULTS):
+            raise TypeError(f"the mutation is broken, not the rule {self.rule!r}: {found}")
+        return tried, found
 
 
 class Rules(list[Mutation]):

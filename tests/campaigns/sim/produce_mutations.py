@@ -307,9 +307,10 @@ def _(patch: pytest.MonkeyPatch) -> None:
     assign_alone = Sequences.assign_alone
 
     def number_again(self: Sequences, queue: PartitionQueue, *args: Any) -> bool:
-        before = queue.next_sequence
+        own = queue.partition_sequence
+        before = own.next_sequence
         numbered = assign_alone(self, queue, *args)
-        queue.next_sequence = before
+        own.next_sequence = before
         return numbered
 
     patch.setattr(Sequences, "assign_alone", number_again)

@@ -31,6 +31,14 @@ def test_a_rule_that_is_kept_is_not_taken_for_broken():
     assert kept.caught() == (0, "")
 
 
+def test_a_mutation_that_does_not_fit_the_code_is_not_taken_for_one_that_was_noticed():
+    def run_schedule(seed):
+        raise TypeError("unexpected argument")
+
+    with pytest.raises(TypeError, match="the mutation is broken"):
+        mutations.Mutation("nothing", run_schedule, lambda patch: None, 100, "").caught()
+
+
 def test_the_table_names_what_was_noticed_and_fails_when_something_was_not(monkeypatch, capsys):
     first = mutations.MUTATIONS[0]
     monkeypatch.setattr(mutations, "MUTATIONS", [first])

@@ -50,11 +50,17 @@ OF_COORDINATORS: Final[Mapping[int, OffsetErrorAction]] = {
 }
 """Answers to OffsetFetch and OffsetCommit of whoever asks."""
 
-OF_COMMITS: Final[Mapping[int, OffsetErrorAction]] = {**OF_COORDINATORS, _K.STALE_MEMBER_EPOCH: _R.RENEW}
-"""Answers to OffsetCommit: a member may hear of its newer epoch (KIP-848) only after this."""
+OF_COMMITS: Final[Mapping[int, OffsetErrorAction]] = {
+    **OF_COORDINATORS,
+    _K.STALE_MEMBER_EPOCH: _R.RENEW,
+    _K.ILLEGAL_GENERATION: _R.RENEW,
+    _K.REBALANCE_IN_PROGRESS: _R.RENEW,
+}
+"""Answers to OffsetCommit: a member may hear of its newer epoch (KIP-848), or generation, only after this."""
 
 OF_FETCHES: Final[Mapping[int, OffsetErrorAction]] = {
-    **OF_COMMITS,
+    **OF_COORDINATORS,
+    _K.STALE_MEMBER_EPOCH: _R.RENEW,
     _K.UNKNOWN_MEMBER_ID: _R.RENEW,  # it was dropped, and hears of that or joins anew
     _K.FENCED_MEMBER_EPOCH: _R.RENEW,
 }

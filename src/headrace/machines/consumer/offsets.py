@@ -552,10 +552,12 @@ class GroupOffsets:
     def _renew(self, commit: PendingCommit) -> bool:
         """Go on as the member that the application is by now, unless it gave one of the partitions up meanwhile.
 
-        One that came back since counts as given up: another may have read it in between, and committed.
+        One that came back since counts as given up: another may have read it in between, and committed. In an eager
+        group each rebalance gives all of them up.
         """
         commit.member = self._ownership.member
-        return (commit.member.generation >= 0 and commit.tenures == self._tenures(commit.partitions)
+        return (self._ownership.goes_on and commit.member.generation >= 0
+                and commit.tenures == self._tenures(commit.partitions)
                 and all(self._ownership.holds(tp.topic, tp.partition) for tp in commit.partitions))
 
     def _tenures(self, partitions: Iterable[TopicPartition]) -> list[tuple[int, int]]:

@@ -33,7 +33,7 @@ from headrace.machines.groups.assignors import (
     write_subscription,
 )
 from headrace.machines.groups.classic_error_actions import GroupErrorAction, group_error_action
-from headrace.machines.groups.membership import Change, GroupFailed, Left, Rebalance
+from headrace.machines.groups.membership import Change, EpochMoved, GroupFailed, Left, Rebalance
 from headrace.machines.machine import Event, Send
 from headrace.states import Transitions, from_each
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
@@ -535,6 +535,8 @@ class ClassicGroup:
         self._next_heartbeat = now + self._heartbeat_s
         self._target = target
         self._had = target, self.generation
+        if self.cooperative and self._owned:  # until the application meets what follows, it holds what it held
+            self._events.append(EpochMoved(self.generation, self.member_id))
         gone = self._owned - target
         if gone:
             self._go("revoke")

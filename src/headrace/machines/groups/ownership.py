@@ -34,6 +34,7 @@ class Ownership:
         self._former: dict[Key, ConsumerGroupMetadata] = {}
         self._tenures: dict[Key, int] = {}
         self._leaves = 0
+        self._incremental = self._is_lost = False
 
     @property
     def member(self) -> ConsumerGroupMetadata:
@@ -48,8 +49,18 @@ class Ownership:
         """
         self._newest = self._nobody_as(moved.member_id, moved.generation)
 
+    def expect(self, change: Rebalance) -> None:
+        """A rebalance waits until the application reads (loop's thread)."""
+        self._is_lost = self._is_lost or change.change is Change.LOSE
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether what is held stays held from one generation to the next, and was not lost meanwhile."""
+        return self._incremental and not self._is_lost
+
     def meet(self, change: Rebalance) -> None:
         """A rebalance callback is about to be called: what it commits belongs to the new generation already."""
+        self._incremental, self._is_lost = change.incremental, False
         if change.generation >= 0:
             self._met = self._nobody_as(change.member_id, change.generation)
         if change.change is Change.ASSIGN:
@@ -87,6 +98,7 @@ class Ownership:
     def leave(self) -> None:
         """The application left the group."""
         self._leaves += 1
+        self._is_lost = False
         self._met = self._newest = self._nobody
         self._former.clear()
         self._tenures.clear()

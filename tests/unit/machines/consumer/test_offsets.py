@@ -51,8 +51,9 @@ NOW_MS = 1_700_000_000_000
 class Bench:
     """Both machines; topic "t" has partition 0 on broker 1 and partition 1 on broker 2; broker 1 coordinates."""
 
-    def __init__(self, reset: str | int = "earliest", group_id: str = "g") -> None:
+    def __init__(self, reset: str | int = "earliest", group_id: str = "g", *, incremental: bool = True) -> None:
         self.now = 0.0
+        self.incremental = incremental
         self.metadata = Metadata([("h", 1)])
         self.metadata.want_topics(["t"])
         [send] = self.metadata.poll(0.0)
@@ -76,9 +77,12 @@ class Bench:
 
     def meet(self, change: Change, generation: int, *partitions: int) -> None:
         """The application is told of a rebalance of topic "t", and has been told."""
-        told = Rebalance(change, [TopicPartition("t", p) for p in partitions], True, generation, "me")
+        told = self.rebalance(change, generation, *partitions)
         self.ownership.meet(told)
         self.ownership.part(told)
+
+    def rebalance(self, change: Change, generation: int, *partitions: int) -> Rebalance:
+        return Rebalance(change, [TopicPartition("t", p) for p in partitions], self.incremental, generation, "me")
 
     def ask_leader(self, partition: int, timestamp: int = EARLIEST, expires_at: float = NEVER) -> None:
         self.lookup.ask("t", partition, timestamp, expires_at, self.found.append)
@@ -562,7 +566,7 @@ def test_a_commit_follows_the_coordinator(code: int) -> None:
 @pytest.mark.parametrize("code", [
     KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID])
 def test_a_fenced_commit_fails_and_says_why(code: int) -> None:
-    bench = Bench()
+    bench = Bench(incremental=False)
     bench.commit()
     [send] = poll(bench.group, 0.0)
     bench.group.on_reply(send, committed(code=code), 0.0)
@@ -647,6 +651,51 @@ def test_a_lost_connection_repeats_the_commit() -> None:
     bench.find()
     assert len(poll(bench.group, 5.0)) == 1
     assert bench.done == []
+
+
+# Members of a cooperative group, which keep partitions from one generation to the next
+
+_BETWEEN = pytest.mark.parametrize("code", [KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS])
+
+
+@_BETWEEN
+def test_a_commit_between_two_generations_is_repeated_in_the_newer_one(code: int) -> None:
+    bench = Bench()
+    bench.meet(Change.ASSIGN, 4, 0)
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, committed(code=code), 0.0)
+    [again] = poll(bench.group, 1.0)  # the member has not heard of it yet
+    bench.ownership.advance(EpochMoved(5, "me"))
+    bench.group.on_reply(again, committed(code=code), 1.0)
+    [again] = poll(bench.group, 2.0)
+    assert isinstance(again.request, OffsetCommitRequest)
+    assert again.request.generation_id_or_member_epoch == 5
+    bench.group.on_reply(again, committed(), 2.0)
+    assert bench.done[0][1] is None
+
+
+@_BETWEEN
+def test_a_commit_of_what_was_lost_meanwhile_fails_although_the_application_does_not_know(code: int) -> None:
+    bench = Bench()
+    bench.meet(Change.ASSIGN, 4, 0)
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.ownership.expect(bench.rebalance(Change.LOSE, -1, 0))
+    bench.group.on_reply(send, committed(code=code), 0.0)
+    assert bench.done[0][1] == code
+
+
+@_BETWEEN
+def test_a_commit_between_two_generations_is_not_repeated_for_longer_than_it_may_take(code: int) -> None:
+    bench = Bench()
+    bench.meet(Change.ASSIGN, 4, 0)
+    bench.commit(expires_at=3.0)
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, committed(code=code), 0.0)
+    [send] = poll(bench.group, 2.0)
+    bench.group.on_reply(send, committed(code=code), 4.0)
+    assert bench.done[0][1] == code
 
 
 # Members that the coordinator plans for

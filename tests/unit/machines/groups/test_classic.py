@@ -19,7 +19,7 @@ from headrace.machines.groups.assignors import (
     write_subscription,
 )
 from headrace.machines.groups.classic import TRANSITIONS, ClassicGroup, JoinState
-from headrace.machines.groups.membership import Change, GroupFailed, Left, Rebalance
+from headrace.machines.groups.membership import Change, EpochMoved, GroupFailed, Left, Rebalance
 from headrace.machines.machine import Event, Send
 from headrace.wire import codec
 from headrace.wire.messages.cluster.metadata import (
@@ -269,6 +269,21 @@ def test_a_cooperative_member_keeps_its_partitions_and_gives_up_what_moves() -> 
     bench.sync(("t", 0))
     assert bench.rebalanced() == (Change.ASSIGN, set())
     bench.silent()
+
+
+def test_a_member_that_keeps_partitions_is_of_the_next_generation_before_the_application_meets_it() -> None:
+    bench = Bench(properties=COOPERATIVE)
+    bench.join()
+    bench.sync(("t", 0), ("t", 1))
+    first = list(bench.group.events())
+    assert [type(event) for event in first] == [Rebalance], "who holds nothing meets its first generation"
+    bench.group.callback_done(bench.now)
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
+    bench.join(generation=2)
+    bench.sync(("t", 0))
+    moved, asked = bench.group.events()
+    assert moved == EpochMoved(2, bench.group.member_id)
+    assert isinstance(asked, Rebalance)
 
 
 def test_a_dropped_member_loses_its_partitions_and_joins_as_a_new_one() -> None:

@@ -55,6 +55,24 @@ def test_what_comes_back_is_read_as_the_present_member() -> None:
     assert ownership.reader_of("t", 0) == ConsumerGroupMetadata("g", 5, "me")
 
 
+def test_what_is_held_stays_held_in_a_group_that_takes_little_away_unless_it_is_lost() -> None:
+    ownership = Ownership("g", None)
+    assert not ownership.goes_on
+    told(ownership, change(Change.ASSIGN, 4, 0))
+    assert ownership.goes_on
+    ownership.expect(change(Change.REVOKE, 5, 0))
+    assert ownership.goes_on
+    ownership.expect(change(Change.LOSE, -1, 0))
+    ownership.expect(change(Change.ASSIGN, 6, 0))
+    assert not ownership.goes_on
+    told(ownership, change(Change.LOSE, -1, 0))
+    assert ownership.goes_on
+    ownership.expect(change(Change.LOSE, -1, 0))
+    ownership.leave()
+    told(ownership, Rebalance(Change.ASSIGN, [], False, 7, "me"))
+    assert not ownership.goes_on
+
+
 def test_who_left_is_nobody() -> None:
     ownership = Ownership("g", None)
     told(ownership, change(Change.ASSIGN, 4, 0), change(Change.REVOKE, 4, 0))
