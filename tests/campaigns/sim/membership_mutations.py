@@ -143,7 +143,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 @broken("Commits: a partition that came back starts behind what its member is committing still",
-        background_commits.run_schedule, 8000, "set back")
+        background_commits.run_schedule, 12_000, "set back")
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GroupOffsets, "_being_committed", lambda self: set())
 
