@@ -51,6 +51,7 @@ Where lengths are varints, the byte before the first partition is their number a
 reply, and each partition of a reply ends with the first of the bytes behind the records: others may follow.
 """
 
+
 class FetchLanes:
     """Where one thread waits for the replies of all its lanes.
 
@@ -64,6 +65,7 @@ class FetchLanes:
             it, else -1.
 
     Attributes:
+        queue, make: as given.
         lanes: all that there are.
         received_bytes: of records, since the beginning.
         answered_at: when a reply was taken last, in monotonic seconds.

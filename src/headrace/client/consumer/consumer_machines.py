@@ -258,8 +258,6 @@ class ConsumerMachines:
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, (Rebalance, Left)):
-            if isinstance(event, Rebalance):
-                self.ownership.expect(event)
             self._on_group_event(event)
         elif isinstance(event, MetadataChanged):
             self._refused = False

@@ -54,6 +54,7 @@ class Rebalances:
     def on_event(self, event: Rebalance | Left) -> None:
         """A membership has something for the application (loop's thread)."""
         if isinstance(event, Rebalance):
+            self._machines.ownership.expect(event)
             function = self.callbacks.get(event.change) or _no_callback
             self._machines.queue(Callback(function, (event.partitions,), event))
         elif self._left is not None and not self._left.done():
