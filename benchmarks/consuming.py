@@ -55,8 +55,9 @@ class Row:
 
 OURS, CONFLUENT = "headrace", "confluent-kafka"
 GO = "franz-go"
-FLOOR = ("no client", "bytes received")
-"""What every client pays: see `benchmarks.receiving`."""
+NO_CLIENT = "no client"
+FLOORS = ((NO_CLIENT, "bytes received"), (NO_CLIENT, "received whole, checked"))
+"""What every client pays, and one that checks what it hands out: see `benchmarks.receiving`."""
 ROWS = (
     Row("consume(10000)", (OURS, "consume"), (CONFLUENT, "consume"), 1 / 7, 4),
     Row("poll()", (OURS, "poll"), (CONFLUENT, "poll"), 1 / 4, 3),
@@ -109,8 +110,8 @@ async def read_on_a_loop(way: str, consumer: Any, count: int) -> None:
 def measure(request: dict[str, Any]) -> Sample:
     """Read the topic once, in a process of its own."""
     client, way, count = request["client"], request["way"], request["records"]
-    if (client, way) == FLOOR:
-        return measure_receiving({**request, "topic": TOPIC, "partitions": PARTITIONS,
+    if client == NO_CLIENT:
+        return measure_receiving({**request, "topic": TOPIC, "partitions": PARTITIONS, "kept": way != FLOORS[0][1],
                                   "fetch_bytes": CONSUMER["max.partition.fetch.bytes"]})
     module: Any = import_module(client.replace("confluent-kafka", "confluent_kafka"))
     properties = {**(CONSUMER if client == OURS else CONFLUENT_CONSUMER), "bootstrap.servers": request["bootstrap"]}
@@ -164,7 +165,7 @@ class Run:
         wanted = [row for row in ROWS if not arguments.rows or any(part in row.name for part in arguments.rows)]
         self.rows = wanted
         self.ways = list(dict.fromkeys(way for row in wanted for way in (row.way, row.peer)))
-        self.ways.append(FLOOR)
+        self.ways += FLOORS
         self.samples: dict[Way, list[Sample]] = {way: [] for way in self.ways}
 
     def fill(self) -> None:
@@ -219,6 +220,10 @@ class Run:
             rows.append((row.name, f"{row.peer[0]}, {row.peer[1]}", f"{found['cpu']:.3f}", f"{found['speed']:.2f}",
                          "; ".join(f"{name} {'>=' if name == 'speed' else '<='} {bar:.3g}"
                                    + ("  MISSED" if name in late else "") for name, bar in bars.items() if bar)))
+        for floor in FLOORS:  # beside what our first row is beside: what a client that costs nothing would show
+            peer = self.rows[0].peer
+            rows.append((", ".join(floor), ", ".join(peer), f"{cpu[floor] / cpu[peer]:.3f}",
+                         f"{speed[floor] / speed[peer]:.2f}", ""))
         report.table("ratios", ("ours", "beside", "CPU", "speed", "bars"), rows)
         content = {"machine": machine(), "broker": self.broker.about, "records": a.records, "size_bytes": a.size,
                    "samples": {"/".join(way): list(map(asdict, found)) for way, found in self.samples.items()},

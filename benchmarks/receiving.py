@@ -2,7 +2,8 @@
 
 A first pass keeps the requests that read the topic to its end. The measured pass sends the same ones and receives each
 reply into one small block of memory, over and over. The next request is on its way before a reply is received, so the
-broker is never idle. `benchmarks.consuming` shows it beside the clients.
+broker is never idle. With `kept` each reply is received whole and its checksum computed, as a client must that hands
+out records which it has checked. `benchmarks.consuming` shows both beside the clients.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from benchmarks.measure import Sample, Stopwatch
-from headrace.records import scan
+from headrace.records import crc32c, scan
 from headrace.wire.frame import decode_response, encode_request
 from headrace.wire.messages.consumer.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
@@ -24,14 +25,16 @@ _VERSION = 12  # the last that names topics
 
 
 def measure_receiving(request: dict[str, Any]) -> Sample:
-    """Receive a topic once: `bootstrap`, `topic`, `partitions`, `records`, and `fetch_bytes` for each partition."""
+    """Receive a topic once: `bootstrap`, `topic`, `partitions`, `records`, `kept`, and `fetch_bytes` of a partition."""
     frames = list(_requests(request))
-    block = memoryview(bytearray(_BLOCK))
+    whole = request["partitions"] * request["fetch_bytes"] + _BLOCK
+    receive, size = (_check, whole) if request["kept"] else (_throw_away, _BLOCK)
+    block = memoryview(bytearray(size))
     with _connect(request["bootstrap"]) as connection, Stopwatch() as watch:
         connection.sendall(frames[0])
         for following in [*frames[1:], b""]:
             connection.sendall(following)
-            _throw_away(connection, block)
+            receive(connection, block)
     return watch.sample(request["records"])
 
 
@@ -76,6 +79,17 @@ def _throw_away(connection: socket.socket, block: memoryview) -> None:
         if not received:
             raise ConnectionError("the broker hung up")
         left -= received
+
+
+def _check(connection: socket.socket, block: memoryview) -> None:
+    (size,) = struct.unpack(">i", _read(connection, 4))
+    at = 0
+    while at < size:
+        received = connection.recv_into(block[at:size])
+        if not received:
+            raise ConnectionError("the broker hung up")
+        at += received
+    crc32c(block[:size])
 
 
 def _read(connection: socket.socket, size: int) -> bytearray:
