@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "records": BASE,
     "buffers": BASE | {"records"},
     "machines": BASE | {"wire", "records"},
-    "net": BASE | {"wire", "records", "machines"},
+    "net": BASE | {"wire", "records", "buffers", "machines"},
     "client": BASE | {"wire", "records", "schemas", "buffers", "machines", "net"},
     "values": BASE | {"schemas", "client"},
     "broker": BASE | {"wire", "records", "schemas"},

@@ -17,6 +17,7 @@ from headrace.buffers import (
     fast_path,
     fetch_lane,
     future_condition,
+    loop_turns,
     record_accumulator,
     report_run,
     spin_wait,
@@ -26,8 +27,8 @@ from headrace.records import batch, builder, hashing, header, message
 from headrace.records.columns import capsules, columns, joined_rows
 
 _MODULES = (batch, buffer_pool, builder, capsules, closed_batch, column_input, columns, delivery_future, direct_lane,
-            fast_path, fetch_lane, future_condition, hashing, header, joined_rows, message, record_accumulator,
-            report_run, spin_wait, tether)
+            fast_path, fetch_lane, future_condition, hashing, header, joined_rows, loop_turns, message,
+            record_accumulator, report_run, spin_wait, tether)
 
 
 class Twin(SimpleNamespace):

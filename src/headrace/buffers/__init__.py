@@ -25,6 +25,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.fast_path import AIOProduceFastPath, Polling, ProduceFastPath, ServeFastPath
     from headrace.buffers.fetch_lane import FetchLane, FetchLanes
     from headrace.buffers.future_condition import FutureCondition
+    from headrace.buffers.loop_turns import LoopTurn, LoopTurns
     from headrace.buffers.record_accumulator import WAKE, RecordAccumulator
     from headrace.buffers.report_run import ReportRun
     from headrace.buffers.spin_wait import SpinWait
@@ -42,6 +43,8 @@ else:
         FetchLane,
         FetchLanes,
         FutureCondition,
+        LoopTurn,
+        LoopTurns,
         Polling,
         ProduceFastPath,
         RecordAccumulator,
@@ -66,6 +69,8 @@ __all__ = [
     "FetchLane",
     "FetchLanes",
     "FutureCondition",
+    "LoopTurn",
+    "LoopTurns",
     "Polling",
     "ProduceFastPath",
     "ProduceResult",

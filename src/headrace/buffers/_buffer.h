@@ -15,12 +15,23 @@
 #include <unistd.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#ifdef __linux__
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#define HEADRACE_HAS_EPOLL 1
+#endif
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0 /* macOS; Python ignores SIGPIPE */
 #endif
 #endif
 
 #define HEADRACE_MOST_FILES 16
+#define HEADRACE_MOST_EVENTS 64
+#ifndef HEADRACE_HAS_EPOLL
+#define HEADRACE_HAS_EPOLL 0
+#endif
 
 /* Nanoseconds since the epoch. */
 static inline int64_t headrace_now_ns(void) {
@@ -37,9 +48,11 @@ static inline int64_t headrace_now_ns(void) {
 #ifdef __GNUC__
 #define headrace_load(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define headrace_store(p, x) __atomic_store_n((p), (x), __ATOMIC_RELEASE)
+#define headrace_add(p, x) ((void)__atomic_add_fetch((p), (x), __ATOMIC_SEQ_CST))
 #else
 #define headrace_load(p) (*(volatile int *)(p))
 #define headrace_store(p, x) (*(volatile int *)(p) = (x))
+#define headrace_add(p, x) ((void)(*(volatile int *)(p) += (x)))
 #endif
 
 /* Watch a number that another thread changes while it is `value`, at most so long; others may have the processor. */
@@ -86,6 +99,68 @@ static inline int headrace_poll(const int *files, int count, double seconds) {
     return found;
 #else
     return 2;
+#endif
+}
+
+/* The turns of loops that are under way, and the threads that wait until one is over. */
+struct headrace_turns {
+    int under_way, waiting;
+};
+
+/* Whether this thread is in such a turn. */
+#if HEADRACE_HAS_EPOLL
+static __thread int headrace_in_turn;
+#else
+#define headrace_in_turn 0
+#endif
+
+static inline void headrace_begin_turn(struct headrace_turns *turns) {
+#if HEADRACE_HAS_EPOLL
+    headrace_in_turn = 1;
+    headrace_add(&turns->under_way, 1);
+#endif
+}
+
+static inline void headrace_end_turn(struct headrace_turns *turns) {
+#if HEADRACE_HAS_EPOLL
+    headrace_in_turn = 0;
+    headrace_add(&turns->under_way, -1);
+    if (headrace_load(&turns->waiting)) syscall(SYS_futex, &turns->under_way, FUTEX_WAKE_PRIVATE, INT_MAX, NULL);
+#endif
+}
+
+/* Sleep until a turn has begun or ended since so many were under way, a signal comes or the time is over. */
+static inline void headrace_await_turn(struct headrace_turns *turns, int under_way, int64_t timeout_ns) {
+#if HEADRACE_HAS_EPOLL
+    struct timespec timeout = {0, (long)timeout_ns};
+    headrace_add(&turns->waiting, 1);
+    syscall(SYS_futex, &turns->under_way, FUTEX_WAIT_PRIVATE, under_way, &timeout);
+    headrace_add(&turns->waiting, -1);
+#endif
+}
+
+/* Wait for the files of an epoll: how many have something, which ones, and whether that is to read (1), to write (2) or
+   both; -1 with errno. */
+static inline int headrace_epoll(int epoll, int milliseconds, int *files, int *ready) {
+#if HEADRACE_HAS_EPOLL
+    struct epoll_event events[HEADRACE_MOST_EVENTS];
+    int index, found = epoll_wait(epoll, events, HEADRACE_MOST_EVENTS, milliseconds);
+    for (index = 0; index < found; index++) {
+        files[index] = events[index].data.fd;
+        ready[index] = (events[index].events & ~(uint32_t)EPOLLOUT ? 1 : 0)
+            | (events[index].events & ~(uint32_t)EPOLLIN ? 2 : 0);
+    }
+    return found;
+#else
+    return -1;
+#endif
+}
+
+/* Wait a moment where nobody can know whether another thread wants to go on. */
+static inline void headrace_pause(int64_t nanoseconds) {
+#ifndef _WIN32
+    struct timespec moment = {0, (long)nanoseconds};
+    nanosleep(&moment, NULL);
 #endif
 }
 

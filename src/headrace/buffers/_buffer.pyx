@@ -29,7 +29,8 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.ref cimport Py_INCREF
-from libc.math cimport INFINITY
+from libc.errno cimport EINTR, errno
+from libc.math cimport INFINITY, ceil
 from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memmove, memset
@@ -87,8 +88,20 @@ cdef extern from "_buffer.h":
     void headrace_set_send(object type, int (*send)(PyObject *, PyObject *, PyObject **) except SEND_ERROR)
     int headrace_load(const int *number) nogil
     void headrace_store(int *number, int value) nogil
+    void headrace_add(int *number, int value) nogil
     void headrace_watch(const int *number, int value, int64_t timeout_ns) nogil
     double headrace_clock() nogil
+    enum:
+        MOST_EVENTS "HEADRACE_MOST_EVENTS"  # that the loop is told of at a time
+        HAS_EPOLL "HEADRACE_HAS_EPOLL"
+    cdef struct headrace_turns:
+        int under_way
+    int headrace_in_turn
+    void headrace_begin_turn(headrace_turns *turns) nogil
+    void headrace_end_turn(headrace_turns *turns) nogil
+    void headrace_await_turn(headrace_turns *turns, int under_way, int64_t timeout_ns) nogil
+    int headrace_epoll(int epoll, int milliseconds, int *files, int *ready) nogil
+    void headrace_pause(int64_t nanoseconds) nogil
     void headrace_drain(int wake) nogil
     enum:
         MOST_FILES "HEADRACE_MOST_FILES"  # that a thread waits for at a time
@@ -98,6 +111,9 @@ cdef extern from "_buffer.h":
                           const uint8_t *tail, size_t tail_size) nogil
 
 cdef enum:
+    ASIDE_NS = 1_000_000  # the longest that a caller waits for the end of a loop's turn
+    PAUSE_NS = 50_000  # as long as a step of a loop
+    PAUSE_CALLS = 64
     HAND_OVER_NS = 10_000  # what a thread that watches needs to get the GIL that another has let go
     TURN_NS = 10_000_000  # 10 ms, longer than the switch interval, 5 ms, after which a waiting thread asks for the GIL
     AHEAD = 16777216
@@ -1880,8 +1896,78 @@ cdef class ProduceFastPath:
 cdef class Polling:
     """How a producer is polled; see the plain twin."""
 
-    cdef public int64_t polled_for, polls
+    cdef public int64_t polls
     cdef public DirectReplies replies
+
+
+@cython.final
+cdef class LoopTurns:
+    """Who is in the way of loops' threads steps aside while one of them has something to do; see the plain twin."""
+
+    cdef headrace_turns _turns
+    cdef int _calls
+
+    selects = bool(HAS_EPOLL)
+
+    def step_aside(self):
+        return self.aside()
+
+    cdef bint aside(self):
+        cdef int under_way
+        if not HAS_EPOLL:
+            self._calls = (self._calls + 1) % PAUSE_CALLS
+            if self._calls:
+                return False
+            with nogil:
+                headrace_pause(PAUSE_NS)
+            return True
+        under_way = headrace_load(&self._turns.under_way)
+        if under_way == 0 or headrace_in_turn:
+            return False
+        with nogil:
+            headrace_await_turn(&self._turns, under_way, ASIDE_NS)
+        return True
+
+
+@cython.final
+cdef class LoopTurn:
+    """The turns of one loop; see the plain twin."""
+
+    cdef LoopTurns _all
+    cdef bint _under_way
+
+    def __init__(self, LoopTurns all_turns not None):
+        self._all = all_turns
+
+    def __dealloc__(self):
+        if self._under_way:
+            headrace_end_turn(&self._all._turns)
+
+    def select(self, int file, dict keys not None, timeout=None):
+        cdef int[MOST_EVENTS] files
+        cdef int[MOST_EVENTS] ready
+        cdef int found, index, error, milliseconds = -1
+        if timeout is not None:
+            milliseconds = <int> min(ceil(max(<double> timeout, 0.0) * 1e3), 2e9)
+        self.end()
+        self._under_way = True
+        with nogil:
+            found = headrace_epoll(file, milliseconds, files, ready)
+            error = errno
+            headrace_begin_turn(&self._all._turns)
+        chosen = []
+        if found < 0 and error != EINTR:
+            raise OSError(error, os.strerror(error))
+        for index in range(found):
+            key = keys.get(files[index])
+            if key is not None:
+                chosen.append((key, ready[index] & <int> key.events))
+        return chosen
+
+    def end(self):
+        if self._under_way:
+            self._under_way = False
+            headrace_end_turn(&self._all._turns)
 
 
 @cython.final
@@ -1889,33 +1975,33 @@ cdef class ServeFastPath:
     """`Producer.poll(0)` while no callback is due; see the plain twin."""
 
     cdef Polling _polling
-    cdef object _queues, _client, _otherwise
-    cdef BufferPool _pool
+    cdef LoopTurns _turns
+    cdef object _client, _otherwise
+    cdef tuple _queues
 
-    def __init__(self, Polling polling not None, tuple queues not None, BufferPool pool not None, client, otherwise):
+    def __init__(self, Polling polling not None, tuple queues not None, LoopTurns turns not None, client, otherwise):
         self._polling = polling
         self._queues = queues
-        self._pool = pool
+        self._turns = turns
         self._client = client
         self._otherwise = otherwise
 
     def poll(self, timeout=-1):
         """Call the callbacks that are due; see `headrace.Producer.poll`."""
-        cdef int64_t messages
         cdef Polling polling = self._polling
         polling.polls += 1
         if polling.replies is not None and polling.replies._lanes:
             polling.replies.look()
-        if type(timeout) is int and timeout == 0 and not self._client.closed:
-            for queue in <tuple> self._queues:
-                if queue:
-                    break
-            else:
-                messages = self._pool.messages
-                if messages == 0 or messages != polling.polled_for:
-                    polling.polled_for = messages
-                    return 0
+        if (type(timeout) is int and timeout == 0 and not self._client.closed and not self._is_due()
+                and not (self._turns.aside() and self._is_due())):
+            return 0
         return self._otherwise(timeout)
+
+    cdef bint _is_due(self) except -1:
+        for queue in self._queues:
+            if queue:
+                return True
+        return False
 
 
 @cython.final

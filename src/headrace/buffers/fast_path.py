@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sized
 from contextlib import suppress
 from typing import Any
 
-from headrace.buffers.buffer_pool import BufferPool
 from headrace.buffers.delivery_future import DeliveryFuture
 from headrace.buffers.direct_lane import DirectReplies
+from headrace.buffers.loop_turns import LoopTurns
 from headrace.buffers.record_accumulator import RecordAccumulator
 from headrace.errors import BufferFullError
 
@@ -70,16 +70,14 @@ class Polling:
     """How a producer is polled: what its `poll()` and the loop know of each other.
 
     Attributes:
-        polled_for: records under way at the last call that had nothing to call. Where they are as many again, somebody
-            only waits.
         polls: calls so far.
         replies: where a call takes replies by itself; None for nowhere.
     """
 
-    __slots__ = ("polled_for", "polls", "replies")
+    __slots__ = ("polls", "replies")
 
     def __init__(self) -> None:
-        self.polled_for = self.polls = 0
+        self.polls = 0
         self.replies: DirectReplies | None = None
 
 
@@ -89,16 +87,16 @@ class ServeFastPath:
     Args:
         polling: counts the calls.
         queues: what is due; all of them are empty most of the time.
-        pool: counts the records that are under way.
+        turns: the loop's, which makes the callbacks due: it goes first where it wants to go on.
         client: its `closed` says that nothing is as usual any more.
-        otherwise: called as otherwise(timeout), also by who only waits.
+        otherwise: called as otherwise(timeout).
     """
 
-    __slots__ = ("_client", "_otherwise", "_polling", "_pool", "_queues")
+    __slots__ = ("_client", "_otherwise", "_polling", "_queues", "_turns")
 
-    def __init__(self, polling: Polling, queues: tuple[Sized, ...], pool: BufferPool, client: Any,
+    def __init__(self, polling: Polling, queues: tuple[Sized, ...], turns: LoopTurns, client: Any,
                  otherwise: Callable[[Any], int]) -> None:
-        self._polling, self._queues, self._pool = polling, queues, pool
+        self._polling, self._queues, self._turns = polling, queues, turns
         self._client, self._otherwise = client, otherwise
 
     def poll(self, timeout: Any = -1) -> int:
@@ -107,11 +105,9 @@ class ServeFastPath:
         polling.polls += 1
         if polling.replies is not None:
             polling.replies.look()
-        if type(timeout) is int and timeout == 0 and not self._client.closed and not any(map(len, self._queues)):
-            messages = self._pool.messages
-            if not messages or messages != polling.polled_for:
-                polling.polled_for = messages
-                return 0
+        if (type(timeout) is int and timeout == 0 and not self._client.closed and not any(map(len, self._queues))
+                and not (self._turns.step_aside() and any(map(len, self._queues)))):
+            return 0
         return self._otherwise(timeout)
 
 

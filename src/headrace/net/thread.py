@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import selectors
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
+from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, Generic, TypeVar
 
+from headrace.buffers import LoopTurn, LoopTurns
 from headrace.errors import ClientClosedError
 from headrace.interpreter import SteadyLock
 
-__all__ = ["SLICE_S", "LoopCall", "LoopThread", "loop_thread", "stepping_aside", "too_late", "waking"]
+__all__ = ["SLICE_S", "LoopCall", "LoopThread", "loop_thread", "new_loop", "stepping_aside", "too_late", "waking",
+           "yielding_to"]
 
 _T = TypeVar("_T")
 SLICE_S = 0.05 if os.name == "nt" else 3600.0
@@ -65,11 +69,13 @@ class LoopThread:
     """A daemon thread that runs an event loop until the process ends.
 
     Attributes:
+        turns: with it who calls often and never waits steps aside for the thread, and for others with a `new_loop`.
         wake: calls a function that takes nothing in the loop's next turn.
     """
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self.turns = _turns
+        self._loop = new_loop()
         self.wake: Callable[[Callable[[], object]], object] = (
             LoopWakeup(self._loop).ring if hasattr(os, "eventfd") else self._loop.call_soon_threadsafe)
         self._thread = threading.Thread(target=self._run, name="headrace", daemon=True)
@@ -191,6 +197,43 @@ class LoopCall(Generic[_T]):
 
 _current: LoopThread | None = None
 _guard = SteadyLock()
+_turns = LoopTurns()
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """A loop for a thread of ours, for which who calls often and never waits steps aside."""
+    if not _turns.selects:
+        return asyncio.new_event_loop()
+
+    class TurnSelector(selectors.EpollSelector):
+        """Waits as the loop's own selector does, and says meanwhile that its thread has nothing to do."""
+
+        def __init__(self, turn: LoopTurn) -> None:
+            super().__init__()
+            self._turn, self._keys = turn, dict[int, selectors.SelectorKey]()
+            # Without a frame of Python in each turn.
+            self.select = partial(turn.select, self.fileno(), self._keys)  # type: ignore[method-assign]
+
+        def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+            key = super().register(fileobj, events, data)
+            self._keys[key.fd] = key
+            return key
+
+        def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+            key = super().unregister(fileobj)
+            self._keys.pop(key.fd, None)
+            return key
+
+        def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+            key = super().modify(fileobj, events, data)
+            self._keys[key.fd] = key
+            return key
+
+        def close(self) -> None:
+            self._turn.end()
+            super().close()
+
+    return asyncio.SelectorEventLoop(TurnSelector(LoopTurn(_turns)))
 
 
 def loop_thread() -> LoopThread:
@@ -215,20 +258,28 @@ def stepping_aside(loop: asyncio.AbstractEventLoop) -> Callable[[], object]:
     return _nothing if _ours(loop) is None else getattr(os, "sched_yield", _nothing)
 
 
+def yielding_to(loop: asyncio.AbstractEventLoop) -> Callable[[], bool]:
+    """Lets a loop's thread come to the end of its turn, from others; see `LoopTurns.step_aside`."""
+    ours = _ours(loop)
+    return _nothing if ours is None else ours.turns.step_aside
+
+
 def _ours(loop: asyncio.AbstractEventLoop) -> LoopThread | None:
     """The process's loop thread, if this is its loop."""
     return _current if _current is not None and _current.loop is loop else None
 
 
-def _nothing() -> None:
+def _nothing() -> bool:
     """Lets no thread go first: on other loops, and on systems without such a call."""
+    return False
 
 
 def _forget_after_fork() -> None:
     """The child has no copy of the thread. The parent's loop is left alone: its sockets belong to the parent."""
-    global _current, _guard
+    global _current, _guard, _turns
     _current = None
     _guard = SteadyLock()
+    _turns = LoopTurns()
 
 
 if hasattr(os, "register_at_fork"):

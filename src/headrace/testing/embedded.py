@@ -13,6 +13,7 @@ from headrace.broker.broker import Broker
 from headrace.broker.cluster import BrokerCluster
 from headrace.broker.faults import Fault
 from headrace.broker.settings import BrokerSettings
+from headrace.net.thread import new_loop
 
 __all__ = ["EmbeddedBroker"]
 
@@ -42,7 +43,7 @@ class EmbeddedBroker:
         self._broker = Broker(nodes=nodes, data_dir=data_dir, settings=settings, port=port,
                               registry=("127.0.0.1", 0) if registry else None)
         self._topics = dict(topics or {})
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="headrace-broker", daemon=True)
 
     def __enter__(self) -> Self:

@@ -225,12 +225,12 @@ def test_poll_looks_for_replies_before_it_serves(reading: Replies) -> None:
     client, asked = SimpleNamespace(closed=False), list[float]()
     polling = reading.bench.twin.Polling()
     polling.replies = reading.replies
-    poll = reading.bench.twin.ServeFastPath(polling, (reading.runs,), reading.pool, client, asked.append).poll
+    turns = reading.bench.twin.LoopTurns()
+    poll = reading.bench.twin.ServeFastPath(polling, (reading.runs,), turns, client, asked.append).poll
     reading.add("one")
     reading.answer(replied(FROM, 70))
     began, calls = time.monotonic(), 0
     while not reading.runs:
-        polling.polled_for = -1  # as if more was produced since
         poll(0)
         calls += 1
         assert time.monotonic() - began < PATIENCE_S

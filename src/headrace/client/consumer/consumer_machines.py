@@ -38,7 +38,7 @@ from headrace.machines.groups.membership import (
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Effect, Event
 from headrace.net.settings import Connector
-from headrace.net.thread import waking
+from headrace.net.thread import waking, yielding_to
 from headrace.net.timers import Clock
 from headrace.records import PollFastPath
 from headrace.slotted import slotted
@@ -135,6 +135,7 @@ class ConsumerMachines:
         client.driver.listeners[CoordinatorRefused] = (self._on_refused,)
         self.closed = False
         self.direct: DirectFetches | None = None
+        self._yield_to_loop = yielding_to(asyncio.get_running_loop())
         self._look_again: Callable[[], object] | None = None
         self.fast_path: PollFastPath | None = None
         client.on_closed = self.interrupt
@@ -173,12 +174,12 @@ class ConsumerMachines:
             self._look_again, self.fetcher.lending.lends = look_again, True
 
     def receive_now(self) -> bool:
-        """Receive what has come, where that is not the loop's to receive. Whether there are records."""
-        direct = self.direct
-        if direct is None or not direct.ready:
-            return False
-        direct.receive(0.0)
-        return bool(direct.lanes.queue)
+        """Have received what has come, by the loop or where that is not the loop's to do. Whether there may be more."""
+        direct, received = self.direct, self._yield_to_loop()
+        if direct is not None and direct.ready:
+            direct.receive(0.0)
+            return received or bool(direct.lanes.queue)
+        return received
 
     def _on_effect(self, effect: Effect) -> None:
         if self.direct is None:

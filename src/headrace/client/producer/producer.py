@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Producer", "Transaction", "calls_of", "end_with"]
 
-_STEP_ASIDE_S = 50e-6  # as long as a step of the loop, which needs the GIL
-
 DeliveryCallback = Callable[[KafkaError | None, Message], Any]
 
 
@@ -62,19 +60,16 @@ class _SlowPath:
 
     def poll(self, timeout: float) -> int:
         """Callbacks are due, or somebody waits for them."""
-        engine, polling = self._calls.engine, self.polling
+        engine, waits = self._calls.engine, self._calls.waits
         deliveries = engine.deliveries
         if timeout == 0 and not engine.closed:  # as many call it behind each record: that costs next to nothing
-            served, under_way = deliveries.serve(), engine.buffer_pool.messages
-            if served or not under_way or under_way != polling.polled_for:
-                polling.polled_for = under_way
-                return served
-            timeout = _STEP_ASIDE_S  # nothing was produced since: a mere wait must not keep the loop from the GIL
-        else:
-            self.check_serving("poll")
+            if not deliveries.pending:
+                waits.thread.turns.step_aside()
+            return deliveries.serve()
+        self.check_serving("poll")
         full_at, self._full_at = self._full_at, None
         if not deliveries.pending:
-            self._calls.waits.wait(self._calls.report_due(timeout, full_at))
+            waits.wait(self._calls.report_due(timeout, full_at))
         return deliveries.serve()
 
     def check_serving(self, call: str) -> None:
@@ -136,7 +131,7 @@ class Producer(LiveClient):
         self._calls = calls = ProducerCalls(engine, chain, waits, serves=lambda: True)
         self._slow_path = slow_path = _SlowPath(calls, callbacks)
         engine.receive_directly(slow_path.polling, waits.look_again)
-        self._poll = engine.deliveries.fast_path(slow_path.polling, engine, slow_path.poll).poll
+        self._poll = engine.deliveries.fast_path(slow_path.polling, waits.thread.turns, engine, slow_path.poll).poll
         wake = Backpressure(engine.wake, engine.buffer_pool, waits.thread.is_here).wake
         self._produce = ProduceFastPath(
             calls.intercepted.open, slow_path.produce, wake, callbacks.held("on_delivery")).produce

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import Any, Protocol
 
-from headrace.buffers import BufferPool, DirectReplies, Polling, ProduceResult, ReportRun, ServeFastPath
+from headrace.buffers import BufferPool, DirectReplies, LoopTurns, Polling, ProduceResult, ReportRun, ServeFastPath
 from headrace.client.producer.topics import FailedRecord
 from headrace.errors import KafkaError
 from headrace.machines.producer.sender import BatchDone
@@ -95,9 +95,10 @@ class DeliveryReportQueue:
         """True when `serve` has something to do."""
         return bool(self._runs or self._notices)
 
-    def fast_path(self, polling: Polling, client: Any, otherwise: Callable[[Any], int]) -> ServeFastPath:
+    def fast_path(self, polling: Polling, turns: LoopTurns, client: Any,
+                  otherwise: Callable[[Any], int]) -> ServeFastPath:
         """`poll()` for a client: what is not due needs no look from here."""
-        return ServeFastPath(polling, (self._runs, self._notices), self._buffer_pool, client, otherwise)
+        return ServeFastPath(polling, (self._runs, self._notices), turns, client, otherwise)
 
     def direct_replies(self, wake: int, on_failed: Callable[[], object]) -> DirectReplies:
         """Where threads that serve take replies by themselves; arguments as there."""

@@ -1,0 +1,165 @@
+"""Who never waits steps aside for a loop's thread: by both twins, and how the native one waits for sockets."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from headrace.buffers import LoopTurn, LoopTurns
+
+PATIENCE_S = 10
+selects = pytest.mark.skipif(not LoopTurns.selects, reason="only the native twin waits for sockets, and on Linux")
+
+
+@pytest.fixture
+def hardly_ever_interrupted() -> Iterator[None]:
+    """Python takes the GIL from a thread that does not let go of it after a minute only."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(60)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+class Loop:
+    """Something of a loop: a thread that waits for bytes and counts them."""
+
+    def __init__(self, twin: Any) -> None:
+        self.turns, self.counted, self.ended = twin.LoopTurns(), 0, False
+        self.turn = twin.LoopTurn(self.turns)
+        self.read, self.write = os.pipe()
+        self.selector = selectors.DefaultSelector()
+        self.keys = {self.read: self.selector.register(self.read, selectors.EVENT_READ)}
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self) -> None:
+        while not self.ended:
+            if self.turns.selects:
+                self.turn.select(self.selector.fileno(), self.keys)
+            else:
+                self.selector.select()
+            self.counted += len(os.read(self.read, 100))
+        self.turn.end()
+
+    def end(self) -> None:
+        self.ended = True
+        os.write(self.write, b"end")
+        self.thread.join(PATIENCE_S)
+        self.selector.close()
+        os.close(self.read)
+        os.close(self.write)
+
+
+@pytest.mark.usefixtures("hardly_ever_interrupted")
+def test_a_loop_goes_on_beside_a_thread_that_never_waits(twin: Any) -> None:
+    loop = Loop(twin)
+    try:
+        for count in range(1, 21):
+            os.write(loop.write, b"x")
+            began = time.monotonic()
+            while loop.counted < count:
+                loop.turns.step_aside()
+                assert time.monotonic() - began < PATIENCE_S
+    finally:
+        loop.end()
+
+
+@selects
+def test_nobody_steps_aside_for_a_loop_that_waits_for_its_sockets(twin: Any) -> None:
+    loop = Loop(twin)
+    try:
+        time.sleep(0.05)
+        if loop.turns.selects:
+            assert not any(loop.turns.step_aside() for _ in range(1_000))
+    finally:
+        loop.end()
+
+
+class Selecting:
+    """The same files in Python's selector, for what it says of them."""
+
+    def __init__(self) -> None:
+        self.selector, self.turn = selectors.DefaultSelector(), LoopTurn(LoopTurns())
+        self.keys: dict[int, selectors.SelectorKey] = {}
+        self.sockets: list[socket.socket] = []
+
+    def pair(self, events: int) -> tuple[socket.socket, socket.socket]:
+        ours, theirs = socket.socketpair()
+        self.sockets += [ours, theirs]
+        key = self.selector.register(ours, events, f"about {len(self.keys)}")
+        self.keys[key.fd] = key
+        return ours, theirs
+
+    def both(self, timeout: float | None = 0) -> list[tuple[selectors.SelectorKey, int]]:
+        found = self.turn.select(self.selector.fileno(), self.keys, timeout)
+        assert sorted(found, key=lambda each: each[0].fd) == sorted(
+            self.selector.select(timeout), key=lambda each: each[0].fd)
+        return found
+
+
+@pytest.fixture
+def selecting() -> Iterator[Selecting]:
+    made = Selecting()
+    yield made
+    made.selector.close()
+    for each in made.sockets:
+        each.close()
+
+
+@selects
+def test_sockets_are_told_of_as_by_the_selector_of_python(selecting: Selecting) -> None:
+    read, write = selectors.EVENT_READ, selectors.EVENT_WRITE
+    (quiet, _), (spoken_to, speaker), (both, other), (left, leaver) = (
+        selecting.pair(events) for events in (read, read, read | write, read | write))
+    assert {key.fileobj for key, _ in selecting.both()} == {both, left}
+    speaker.send(b"x")
+    other.send(b"x")
+    leaver.close()
+    found = {key.fileobj: events for key, events in selecting.both(1)}
+    assert found == {spoken_to: read, both: read | write, left: read | write}
+    assert quiet not in found
+
+
+@selects
+def test_a_file_that_is_not_registered_any_more_is_left_out(selecting: Selecting) -> None:
+    ours, theirs = selecting.pair(selectors.EVENT_READ)
+    theirs.send(b"x")
+    del selecting.keys[ours.fileno()]
+    assert selecting.turn.select(selecting.selector.fileno(), selecting.keys, 0) == []
+
+
+@selects
+def test_of_very_many_sockets_all_are_told_of_in_a_few_turns(selecting: Selecting) -> None:
+    for _ in range(150):
+        _, theirs = selecting.pair(selectors.EVENT_READ)
+        theirs.send(b"x")
+    seen = set()
+    for _ in range(20):
+        seen |= {key.fd for key, _ in selecting.turn.select(selecting.selector.fileno(), selecting.keys, 0)}
+    assert seen == set(selecting.keys)
+
+
+@selects
+@pytest.mark.parametrize(("timeout", "least", "most"), [(0, 0, 0.04), (-1.0, 0, 0.04), (0.0001, 0.0001, 0.5),
+                                                        (0.05, 0.05, 1)])
+def test_it_waits_so_long_and_no_shorter(selecting: Selecting, timeout: float, least: float, most: float) -> None:
+    selecting.pair(selectors.EVENT_READ)
+    began = time.monotonic()
+    assert selecting.turn.select(selecting.selector.fileno(), selecting.keys, timeout) == []
+    assert least <= time.monotonic() - began < most
+
+
+@selects
+def test_what_the_kernel_refuses_is_an_error() -> None:
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        LoopTurn(LoopTurns()).select(-1, {}, 0)
