@@ -114,6 +114,7 @@ cdef enum:
     ASIDE_NS = 1_000_000  # the longest that a caller waits for the end of a loop's turn
     PAUSE_NS = 50_000  # as long as a step of a loop
     PAUSE_CALLS = 64
+    FEW_MESSAGES = 64  # under way: who has no more waits for its loop; who has, fills batches meanwhile
     HAND_OVER_NS = 10_000  # what a thread that watches needs to get the GIL that another has let go
     TURN_NS = 10_000_000  # 10 ms, longer than the switch interval, 5 ms, after which a waiting thread asks for the GIL
     AHEAD = 16777216
@@ -1870,9 +1871,14 @@ cdef class ProduceFastPath:
 
     cdef dict _open
     cdef object _otherwise, _wake, _default
+    cdef BufferPool _pool
+    cdef LoopTurns _turns
 
-    def __init__(self, dict open not None, otherwise, wake, default=None):
+    def __init__(self, dict open not None, BufferPool pool not None, LoopTurns turns not None, otherwise, wake,
+                 default=None):
         self._open = open
+        self._pool = pool
+        self._turns = turns
         self._otherwise = otherwise
         self._wake = wake
         self._default = default
@@ -1885,6 +1891,8 @@ cdef class ProduceFastPath:
         cdef int woken = -1
         found = self._open.get(topic)
         if found is not None:
+            if self._pool.messages < FEW_MESSAGES:
+                self._turns.aside()
             woken = (<RecordAccumulator> found).add(value, key, partition, timestamp, headers, callback)
         if woken < 0:
             self._otherwise(topic, value, key, partition, timestamp, headers, callback)

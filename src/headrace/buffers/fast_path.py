@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sized
 from contextlib import suppress
 from typing import Any
 
+from headrace.buffers.buffer_pool import BufferPool
 from headrace.buffers.delivery_future import DeliveryFuture
 from headrace.buffers.direct_lane import DirectReplies
 from headrace.buffers.loop_turns import LoopTurns
@@ -18,25 +19,30 @@ from headrace.errors import BufferFullError
 
 __all__ = ["AIOProduceFastPath", "Accepted", "Polling", "ProduceFastPath", "ServeFastPath"]
 
+_FEW_MESSAGES = 64
+
 
 class ProduceFastPath:
     """`Producer.produce` with what it needs at hand; anything unusual is left to `otherwise`.
 
     Args:
         open: accumulators by topic.
+        pool: counts the records that are under way.
+        turns: the loop's. Who has few records under way lets it go first: what it has to do is about them.
         otherwise: called as otherwise(topic, value, key, partition, timestamp_ms, headers, callback) for a topic that
             is not in `open`, and when the pool is used up.
         wake: called when the loop has something to do.
         default: callback of records that are given none.
     """
 
-    __slots__ = ("_default", "_open", "_otherwise", "_wake")
+    __slots__ = ("_default", "_open", "_otherwise", "_pool", "_turns", "_wake")
 
     def __init__(
-        self, open: dict[str, RecordAccumulator], otherwise: Callable[..., object], wake: Callable[[], object],
-        default: Callable[..., object] | None = None,
+        self, open: dict[str, RecordAccumulator], pool: BufferPool, turns: LoopTurns,
+        otherwise: Callable[..., object], wake: Callable[[], object], default: Callable[..., object] | None = None,
     ) -> None:
         self._open = open
+        self._pool, self._turns = pool, turns
         self._otherwise = otherwise
         self._wake = wake
         self._default = default
@@ -58,6 +64,8 @@ class ProduceFastPath:
         accumulator = self._open.get(topic)
         try:
             if accumulator is not None:
+                if self._pool.messages < _FEW_MESSAGES:
+                    self._turns.step_aside()
                 if accumulator.append(value, key, partition, timestamp, headers, callback):
                     self._wake()
                 return

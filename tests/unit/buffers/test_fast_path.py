@@ -135,11 +135,12 @@ class Quiet(list[Any]):
 
 def blocking(twin: Any, default: Any = None, **how: Any) -> tuple[Any, Any, list[tuple[Any, ...]], list[int]]:
     """A `ProduceFastPath.produce`, its accumulator, and what was left to others and when the loop was woken."""
-    accumulator = twin.RecordAccumulator("topic", 2, twin.BufferPool(how.pop("messages", 0), 10**9), **how)
+    pool = twin.BufferPool(how.pop("messages", 0), 10**9)
+    accumulator = twin.RecordAccumulator("topic", 2, pool, **how)
     others: list[tuple[Any, ...]] = []
     wakes: list[int] = []
-    made = twin.ProduceFastPath({"topic": accumulator}, lambda *what: others.append(what), lambda: wakes.append(1),
-                                default)
+    made = twin.ProduceFastPath({"topic": accumulator}, pool, twin.LoopTurns(), lambda *what: others.append(what),
+                                lambda: wakes.append(1), default)
     return made.produce, accumulator, others, wakes
 
 

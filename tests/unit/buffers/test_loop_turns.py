@@ -8,7 +8,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,29 +61,99 @@ class Loop:
         os.close(self.write)
 
 
+@pytest.fixture
+def loop(twin: Any) -> Iterator[Loop]:
+    made = Loop(twin)
+    yield made
+    made.end()
+
+
+def polls(twin: Any, loop: Loop) -> Callable[[], object]:
+    poll = twin.ServeFastPath(twin.Polling(), (), loop.turns, SimpleNamespace(closed=False), int).poll
+    return lambda: poll(0)
+
+
+def produces(twin: Any, loop: Loop) -> Callable[[], object]:
+    pool = twin.BufferPool(0, 10**9)
+    produce = twin.ProduceFastPath(
+        {"topic": twin.RecordAccumulator("topic", 1, pool)}, pool, loop.turns, int, int).produce
+
+    def one() -> None:
+        produce("topic", b"v")
+        pool.release(pool.messages, pool.bytes)  # few are under way
+
+    return one
+
+
 @pytest.mark.usefixtures("hardly_ever_interrupted")
-def test_a_loop_goes_on_beside_a_thread_that_never_waits(twin: Any) -> None:
-    loop = Loop(twin)
-    try:
-        for count in range(1, 21):
-            os.write(loop.write, b"x")
-            began = time.monotonic()
-            while loop.counted < count:
-                loop.turns.step_aside()
-                assert time.monotonic() - began < PATIENCE_S
-    finally:
-        loop.end()
+@pytest.mark.parametrize("caller", [lambda _, loop: loop.turns.step_aside, polls, produces],
+                         ids=["step_aside", "poll", "produce"])
+def test_a_loop_goes_on_beside_a_thread_that_never_waits(
+    twin: Any, loop: Loop, caller: Callable[[Any, Loop], Callable[[], object]]
+) -> None:
+    call = caller(twin, loop)
+    for count in range(1, 21):
+        os.write(loop.write, b"x")
+        began = time.monotonic()
+        while loop.counted < count:
+            call()
+            assert time.monotonic() - began < PATIENCE_S
+
+
+@pytest.mark.usefixtures("hardly_ever_interrupted")
+@selects
+def test_a_turn_that_lasts_holds_nobody_up_for_long(native: Any) -> None:
+    turns = native.LoopTurns()
+    turn = native.LoopTurn(turns)
+    read, write = os.pipe()
+    os.write(write, b"x")
+    with selectors.DefaultSelector() as selector:
+        keys = {read: selector.register(read, selectors.EVENT_READ)}
+        thread = threading.Thread(target=lambda: turn.select(selector.fileno(), keys))  # and there it stays
+        thread.start()
+        thread.join()
+        began = time.monotonic()
+        assert turns.step_aside()
+        assert 0.0005 < time.monotonic() - began < 1
+        turn.end()
+        assert not turns.step_aside()
+    os.close(read)
+    os.close(write)
 
 
 @selects
-def test_nobody_steps_aside_for_a_loop_that_waits_for_its_sockets(twin: Any) -> None:
-    loop = Loop(twin)
-    try:
-        time.sleep(0.05)
-        if loop.turns.selects:
-            assert not any(loop.turns.step_aside() for _ in range(1_000))
-    finally:
-        loop.end()
+def test_a_loop_that_is_let_go_is_in_no_turn_any_more(native: Any) -> None:
+    turns = native.LoopTurns()
+    with selectors.DefaultSelector() as selector:
+        thread = threading.Thread(target=lambda: native.LoopTurn(turns).select(selector.fileno(), {}, 0))
+        thread.start()
+        thread.join()
+    assert not turns.step_aside()
+
+
+@selects
+def test_who_is_in_a_turn_does_not_wait_for_its_end(native: Any) -> None:
+    turns, found = native.LoopTurns(), []
+
+    def run() -> None:
+        turn = native.LoopTurn(turns)
+        with selectors.DefaultSelector() as selector:
+            turn.select(selector.fileno(), {}, 0)
+        found.append(turns.step_aside())
+        turn.end()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found == [False]
+
+
+@selects
+def test_nobody_steps_aside_for_a_loop_that_waits_for_its_sockets(native: Any) -> None:
+    loop = Loop(native)
+    time.sleep(0.05)
+    assert not any(loop.turns.step_aside() for _ in range(1_000))
+    loop.end()
 
 
 class Selecting:

@@ -134,7 +134,8 @@ class Producer(LiveClient):
         self._poll = engine.deliveries.fast_path(slow_path.polling, waits.thread.turns, engine, slow_path.poll).poll
         wake = Backpressure(engine.wake, engine.buffer_pool, waits.thread.is_here).wake
         self._produce = ProduceFastPath(
-            calls.intercepted.open, slow_path.produce, wake, callbacks.held("on_delivery")).produce
+            calls.intercepted.open, engine.buffer_pool, waits.thread.turns, slow_path.produce, wake,
+            callbacks.held("on_delivery")).produce
         if type(self).poll is Producer.poll:
             self.__dict__["poll"] = self._poll
         if type(self).produce is Producer.produce:

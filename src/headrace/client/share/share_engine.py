@@ -197,6 +197,8 @@ class ShareEngine:
                     fetcher.demand = Demand.WAITING
                     self._wake()
                 if self._clock() >= give_up_at:
+                    if machines.yield_to_loop() and fetcher.queue:
+                        continue
                     return Messages()
                 yield Wait(machines.news_since(seen), give_up_at)
         finally:

@@ -28,6 +28,7 @@ from headrace.machines.machine import Event
 from headrace.machines.share.acknowledgements import Acknowledged
 from headrace.machines.share.share_fetcher import SessionsClosed, ShareFetcher
 from headrace.net.settings import Connector
+from headrace.net.thread import yielding_to
 from headrace.net.timers import Clock
 
 __all__ = ["ShareMachines"]
@@ -55,6 +56,7 @@ class ShareMachines:
         on_acknowledged: takes what a broker has answered: the partition, the offsets, and the error if there is one.
         closed: the application has closed the consumer.
         news: grows when there may be something new to take or to call.
+        yield_to_loop: lets the loop come to the end of its turn; see `LoopTurns.step_aside`.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class ShareMachines:
     ) -> None:
         self.config, self.clock, self.news, self.closed = config, clock, 0, False
         self._on_change = on_change
+        self.yield_to_loop = yielding_to(asyncio.get_running_loop())
         self.client = client = ClientCore(
             config, on_event=self._on_event, allow_auto_create=config["allow.auto.create.topics"],
             connector=connector, clock=clock)
