@@ -9,16 +9,22 @@ Ctrl-C runs its handler, in the main thread, between two steps of a program.
 from __future__ import annotations
 
 import gc
+import sys
 from _thread import RLock
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["SteadyLock", "uncollected"]
+__all__ = ["SteadyLock", "has_gil", "uncollected"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _RLOCK: Any = RLock  # may be extended in CPython, whatever type checkers are told
+
+
+def has_gil() -> bool:
+    """Whether one thread at a time runs Python."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
 
 
 def uncollected(function: Callable[_P, _T]) -> Callable[_P, _T]:

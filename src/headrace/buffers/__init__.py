@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from headrace import records
 from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES
 from headrace.buffers.delivery_future import ProduceResult
+from headrace.buffers.loop_turns import FEW_MESSAGES
 
 _PLAIN = records.implementation == "plain" or find_spec("headrace.buffers._buffer") is None
 
@@ -57,6 +58,7 @@ else:
 
 __all__ = [
     "CALLBACK_BYTES",
+    "FEW_MESSAGES",
     "OVERHEAD_BYTES",
     "WAKE",
     "AIOProduceFastPath",

@@ -16,6 +16,7 @@ from headrace.buffers.fast_path import ServeFastPath as ServeFastPath
 from headrace.buffers.fetch_lane import FetchLane as FetchLane
 from headrace.buffers.fetch_lane import FetchLanes as FetchLanes
 from headrace.buffers.future_condition import FutureCondition as FutureCondition
+from headrace.buffers.loop_turns import FEW_MESSAGES as FEW_MESSAGES
 from headrace.buffers.loop_turns import LoopTurn as LoopTurn
 from headrace.buffers.loop_turns import LoopTurns as LoopTurns
 from headrace.buffers.record_accumulator import WAKE as WAKE

@@ -114,7 +114,7 @@ cdef enum:
     ASIDE_NS = 1_000_000  # the longest that a caller waits for the end of a loop's turn
     PAUSE_NS = 50_000  # as long as a step of a loop
     PAUSE_CALLS = 64
-    FEW_MESSAGES = 64  # under way: who has no more waits for its loop; who has, fills batches meanwhile
+    FEW = 64
     HAND_OVER_NS = 10_000  # what a thread that watches needs to get the GIL that another has let go
     TURN_NS = 10_000_000  # 10 ms, longer than the switch interval, 5 ms, after which a waiting thread asks for the GIL
     AHEAD = 16777216
@@ -1891,7 +1891,7 @@ cdef class ProduceFastPath:
         cdef int woken = -1
         found = self._open.get(topic)
         if found is not None:
-            if self._pool.messages < FEW_MESSAGES:
+            if self._pool.messages < FEW:
                 self._turns.aside()
             woken = (<RecordAccumulator> found).add(value, key, partition, timestamp, headers, callback)
         if woken < 0:

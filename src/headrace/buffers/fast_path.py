@@ -13,13 +13,11 @@ from typing import Any
 from headrace.buffers.buffer_pool import BufferPool
 from headrace.buffers.delivery_future import DeliveryFuture
 from headrace.buffers.direct_lane import DirectReplies
-from headrace.buffers.loop_turns import LoopTurns
+from headrace.buffers.loop_turns import FEW_MESSAGES, LoopTurns
 from headrace.buffers.record_accumulator import RecordAccumulator
 from headrace.errors import BufferFullError
 
 __all__ = ["AIOProduceFastPath", "Accepted", "Polling", "ProduceFastPath", "ServeFastPath"]
-
-_FEW_MESSAGES = 64
 
 
 class ProduceFastPath:
@@ -64,7 +62,7 @@ class ProduceFastPath:
         accumulator = self._open.get(topic)
         try:
             if accumulator is not None:
-                if self._pool.messages < _FEW_MESSAGES:
+                if self._pool.messages < FEW_MESSAGES:
                     self._turns.step_aside()
                 if accumulator.append(value, key, partition, timestamp, headers, callback):
                     self._wake()

@@ -12,7 +12,6 @@ import asyncio
 import logging
 import math
 import os
-import sys
 import threading
 import time
 from collections import deque
@@ -24,6 +23,7 @@ from typing import Any, Protocol, TypeVar
 
 from headrace.buffers import FutureCondition, SpinWait, implementation
 from headrace.errors import WakeupError
+from headrace.interpreter import has_gil
 from headrace.net.thread import SLICE_S, LoopCall, LoopThread, too_late
 from headrace.slotted import slotted
 
@@ -68,7 +68,7 @@ def threads_may_receive() -> bool:
 
     Without the GIL two threads may be in the middle of one step; then only the loop touches a connection.
     """
-    return implementation == "native" and hasattr(os, "eventfd") and getattr(sys, "_is_gil_enabled", lambda: True)()
+    return implementation == "native" and hasattr(os, "eventfd") and has_gil()
 
 
 @slotted(eq=False)
@@ -203,6 +203,10 @@ class ThreadWaits:
     def may_wait(self) -> bool:
         """False on the loop's own thread, which would wait for itself."""
         return not self.thread.is_here()
+
+    def step_aside(self) -> bool:
+        """Let the loop come to the end of its turn, where no wait is to be; see `LoopTurns.step_aside`."""
+        return self.thread.turns.step_aside()
 
     def wake(self) -> None:
         """End the wait of a thread with `WakeupError`, or the next wait. From any thread, and from signal handlers."""
@@ -394,6 +398,10 @@ class LoopWaits:
     def may_wait(self) -> bool:
         """True: a task may always wait."""
         return True
+
+    def step_aside(self) -> bool:
+        """False: this is the loop's turn."""
+        return False
 
     async def run(self, steps: Steps[T]) -> T:
         """Run a rule to its end. A task that is cancelled meanwhile is cancelled where the rule waits."""

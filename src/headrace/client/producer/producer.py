@@ -64,7 +64,7 @@ class _SlowPath:
         deliveries = engine.deliveries
         if timeout == 0 and not engine.closed:  # as many call it behind each record: that costs next to nothing
             if not deliveries.pending:
-                waits.thread.turns.step_aside()
+                waits.step_aside()
             return deliveries.serve()
         self.check_serving("poll")
         full_at, self._full_at = self._full_at, None

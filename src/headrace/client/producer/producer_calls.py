@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from headrace.buffers import BufferPool
+from headrace.buffers import FEW_MESSAGES, BufferPool
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.producer.interception import (
     Arguments,
@@ -164,6 +164,8 @@ class ProducerCalls(Generic[W]):
             ClientClosedError: the producer is closed.
             KafkaException: the record cannot be stored anywhere.
         """
+        if self.engine.buffer_pool.messages < FEW_MESSAGES:
+            self.waits.step_aside()
         try:
             self.engine.produce(*arguments, report)
         except BufferFullError:

@@ -28,6 +28,8 @@ from headrace import (
 )
 from headrace.broker.faults import Action, Fault
 from headrace.broker.settings import BrokerSettings
+from headrace.buffers import FEW_MESSAGES
+from headrace.client.waits import ThreadWaits
 from headrace.errors import BufferFullError, ClientClosedError, ConfigError
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.producer.produce import ProduceRequest
@@ -565,3 +567,12 @@ def test_what_is_no_record_is_a_type_error(props, option):
                 producer.send(wrong)
     with KafkaSyncProducer(props) as sync, pytest.raises(TypeError):
         sync.send(None)
+
+
+def test_who_sends_with_few_records_under_way_lets_the_loop_go_first(props, monkeypatch):
+    asides = []
+    monkeypatch.setattr(ThreadWaits, "step_aside", lambda _: asides.append(1))
+    with KafkaAsyncProducer(props | {"linger.ms": 60_000}, MANUAL) as producer:
+        for _ in range(100):
+            producer.send(ProducerRecord("one", b"v", partition=0))
+        assert len(asides) == FEW_MESSAGES
