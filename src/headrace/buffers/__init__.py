@@ -10,9 +10,8 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from headrace import records
-from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES
+from headrace.buffers.buffer_pool import CALLBACK_BYTES, FEW_MESSAGES, OVERHEAD_BYTES
 from headrace.buffers.delivery_future import ProduceResult
-from headrace.buffers.loop_turns import FEW_MESSAGES
 
 _PLAIN = records.implementation == "plain" or find_spec("headrace.buffers._buffer") is None
 

@@ -1,6 +1,7 @@
 """The native twin has the names and types of the plain one."""
 
 from headrace.buffers.buffer_pool import CALLBACK_BYTES as CALLBACK_BYTES
+from headrace.buffers.buffer_pool import FEW_MESSAGES as FEW_MESSAGES
 from headrace.buffers.buffer_pool import OVERHEAD_BYTES as OVERHEAD_BYTES
 from headrace.buffers.buffer_pool import BufferPool as BufferPool
 from headrace.buffers.closed_batch import ClosedBatch as ClosedBatch
@@ -16,7 +17,6 @@ from headrace.buffers.fast_path import ServeFastPath as ServeFastPath
 from headrace.buffers.fetch_lane import FetchLane as FetchLane
 from headrace.buffers.fetch_lane import FetchLanes as FetchLanes
 from headrace.buffers.future_condition import FutureCondition as FutureCondition
-from headrace.buffers.loop_turns import FEW_MESSAGES as FEW_MESSAGES
 from headrace.buffers.loop_turns import LoopTurn as LoopTurn
 from headrace.buffers.loop_turns import LoopTurns as LoopTurns
 from headrace.buffers.record_accumulator import WAKE as WAKE

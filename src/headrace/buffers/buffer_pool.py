@@ -11,7 +11,7 @@ from typing import Any
 
 from headrace.errors import BufferFullError
 
-__all__ = ["CALLBACK_BYTES", "OVERHEAD_BYTES", "BufferPool", "cost_of", "queue_full"]
+__all__ = ["CALLBACK_BYTES", "FEW_MESSAGES", "OVERHEAD_BYTES", "BufferPool", "cost_of", "queue_full"]
 
 AHEAD_BYTES = 16 << 20
 """What keeps brokers busy until more comes; memory that comes back from them is cheaper than new."""
@@ -20,6 +20,8 @@ OVERHEAD_BYTES = 16
 """What a record costs of a `BufferPool` beyond its key, value and headers."""
 CALLBACK_BYTES = 512
 """What its callback costs: a function that refers to its record takes about 370 bytes, our note of it up to 25."""
+FEW_MESSAGES = 64
+"""Who has fewer records under way waits for the loop; who has more fills batches meanwhile."""
 
 
 class BufferPool:

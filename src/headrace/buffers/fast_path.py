@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Sized
 from contextlib import suppress
 from typing import Any
 
-from headrace.buffers.buffer_pool import BufferPool
+from headrace.buffers.buffer_pool import FEW_MESSAGES, BufferPool
 from headrace.buffers.delivery_future import DeliveryFuture
 from headrace.buffers.direct_lane import DirectReplies
-from headrace.buffers.loop_turns import FEW_MESSAGES, LoopTurns
+from headrace.buffers.loop_turns import LoopTurns
 from headrace.buffers.record_accumulator import RecordAccumulator
 from headrace.errors import BufferFullError
 

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import time
 from selectors import SelectorKey
-from typing import Final
 
-__all__ = ["FEW_MESSAGES", "LoopTurn", "LoopTurns"]
+__all__ = ["LoopTurn", "LoopTurns"]
 
-FEW_MESSAGES: Final = 64
-"""Who has no more records under way waits for the loop; who has fills batches meanwhile."""
 _IN_A_ROW = 64
 _ASIDE_S = 50e-6  # as long as a step of a loop
 
