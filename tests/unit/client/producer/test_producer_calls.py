@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headrace.buffers import BufferPool
+from headrace.buffers import FEW_MESSAGES, BufferPool
 from headrace.client.producer.producer_calls import ProducerCalls
 from headrace.client.waits import Wait
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
@@ -94,13 +94,17 @@ class Waits:
     """Runs nothing: each test does."""
 
     def __init__(self):
-        self.told, self.waits_here = 0, True
+        self.told, self.asides, self.waits_here = 0, 0, True
 
     def notify(self):
         self.told += 1
 
     def may_wait(self):
         return self.waits_here
+
+    def step_aside(self):
+        self.asides += 1
+        return False
 
 
 class Chain:
@@ -170,6 +174,15 @@ def test_a_record_for_which_there_is_room_is_appended_at_once():
     engine = Engine(room=1)
     assert calls_of(engine).append(RECORD, None) == ()
     assert engine.appended == [(*RECORD, None)]
+
+
+@pytest.mark.parametrize(("under_way", "asides"), [(0, 1), (FEW_MESSAGES - 1, 1), (FEW_MESSAGES, 0)])
+def test_the_loop_goes_first_while_few_records_are_under_way(under_way, asides):
+    engine = Engine(room=FEW_MESSAGES + 1)
+    engine.buffer_pool.take(under_way, 0)
+    calls = calls_of(engine)
+    calls.append(RECORD, None)
+    assert calls.waits.asides == asides
 
 
 def test_a_record_is_tried_again_whenever_there_may_be_room():
