@@ -83,21 +83,21 @@ def _throw_away(connection: socket.socket, block: memoryview) -> None:
 
 def _check(connection: socket.socket, block: memoryview) -> None:
     (size,) = struct.unpack(">i", _read(connection, 4))
-    at = 0
-    while at < size:
-        received = connection.recv_into(block[at:size])
-        if not received:
-            raise ConnectionError("the broker hung up")
-        at += received
-    crc32c(block[:size])
+    reply = block[:size]
+    _fill(connection, reply)
+    crc32c(reply)
 
 
 def _read(connection: socket.socket, size: int) -> bytearray:
     data = bytearray(size)
-    view, at = memoryview(data), 0
-    while at < size:
-        received = connection.recv_into(view[at:])
+    _fill(connection, memoryview(data))
+    return data
+
+
+def _fill(connection: socket.socket, memory: memoryview) -> None:
+    at = 0
+    while at < len(memory):
+        received = connection.recv_into(memory[at:])
         if not received:
             raise ConnectionError("the broker hung up")
         at += received
-    return data

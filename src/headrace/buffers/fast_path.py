@@ -111,10 +111,13 @@ class ServeFastPath:
         polling.polls += 1
         if polling.replies is not None:
             polling.replies.look()
-        if (type(timeout) is int and timeout == 0 and not self._client.closed and not any(map(len, self._queues))
-                and not (self._turns.step_aside() and any(map(len, self._queues)))):
+        if (type(timeout) is int and timeout == 0 and not self._client.closed and not self._is_due()
+                and not (self._turns.step_aside() and self._is_due())):
             return 0
         return self._otherwise(timeout)
+
+    def _is_due(self) -> bool:
+        return any(map(len, self._queues))
 
 
 class Accepted(Coroutine[Any, Any, DeliveryFuture]):

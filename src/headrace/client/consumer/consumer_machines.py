@@ -178,7 +178,7 @@ class ConsumerMachines:
         direct, received = self.direct, self._yield_to_loop()
         if direct is not None and direct.ready:
             direct.receive(0.0)
-            return received or bool(direct.lanes.queue)
+            received = received or bool(direct.lanes.queue)
         return received
 
     def _on_effect(self, effect: Effect) -> None:

@@ -91,6 +91,13 @@ class Bench:
         self.group.commit([TopicPartition("t", 0, offset)], expires_at,
                           lambda partitions, error: self.done.append((partitions, error)))
 
+    def commit_of_a_member(self, expires_at: float = NEVER) -> Send:
+        """The application got its partition in generation 4, and commits: the request."""
+        self.meet(Change.ASSIGN, 4, 0)
+        self.commit(expires_at=expires_at)
+        [send] = poll(self.group, 0.0)
+        return send
+
 
 def poll(machine: OffsetLookup | GroupOffsets, now: float) -> list[Send]:
     sends = list(machine.poll(now))
@@ -661,9 +668,7 @@ _BETWEEN = pytest.mark.parametrize("code", [KafkaError.ILLEGAL_GENERATION, Kafka
 @_BETWEEN
 def test_a_commit_between_two_generations_is_repeated_in_the_newer_one(code: int) -> None:
     bench = Bench()
-    bench.meet(Change.ASSIGN, 4, 0)
-    bench.commit()
-    [send] = poll(bench.group, 0.0)
+    send = bench.commit_of_a_member()
     bench.group.on_reply(send, committed(code=code), 0.0)
     [again] = poll(bench.group, 1.0)  # the member has not heard of it yet
     bench.ownership.advance(EpochMoved(5, "me"))
@@ -678,9 +683,7 @@ def test_a_commit_between_two_generations_is_repeated_in_the_newer_one(code: int
 @_BETWEEN
 def test_a_commit_of_what_was_lost_meanwhile_fails_although_the_application_does_not_know(code: int) -> None:
     bench = Bench()
-    bench.meet(Change.ASSIGN, 4, 0)
-    bench.commit()
-    [send] = poll(bench.group, 0.0)
+    send = bench.commit_of_a_member()
     bench.ownership.expect(bench.rebalance(Change.LOSE, -1, 0))
     bench.group.on_reply(send, committed(code=code), 0.0)
     assert bench.done[0][1] == code
@@ -689,9 +692,7 @@ def test_a_commit_of_what_was_lost_meanwhile_fails_although_the_application_does
 @_BETWEEN
 def test_a_commit_between_two_generations_is_not_repeated_for_longer_than_it_may_take(code: int) -> None:
     bench = Bench()
-    bench.meet(Change.ASSIGN, 4, 0)
-    bench.commit(expires_at=3.0)
-    [send] = poll(bench.group, 0.0)
+    send = bench.commit_of_a_member(expires_at=3.0)
     bench.group.on_reply(send, committed(code=code), 0.0)
     [send] = poll(bench.group, 2.0)
     bench.group.on_reply(send, committed(code=code), 4.0)
@@ -702,9 +703,7 @@ def test_a_commit_between_two_generations_is_not_repeated_for_longer_than_it_may
 
 def test_a_commit_with_an_outdated_epoch_is_repeated_with_the_newer_one() -> None:
     bench = Bench()
-    bench.meet(Change.ASSIGN, 4, 0)
-    bench.commit()
-    [send] = poll(bench.group, 0.0)
+    send = bench.commit_of_a_member()
     bench.group.on_reply(send, committed(code=KafkaError.STALE_MEMBER_EPOCH), 0.0)
     bench.ownership.advance(EpochMoved(5, "me"))
     assert poll(bench.group, 0.05) == []
@@ -719,9 +718,7 @@ def test_a_commit_with_an_outdated_epoch_is_repeated_with_the_newer_one() -> Non
 
 def test_a_commit_with_an_outdated_epoch_fails_when_its_partition_was_given_up() -> None:
     bench = Bench()
-    bench.meet(Change.ASSIGN, 4, 0)
-    bench.commit()
-    [send] = poll(bench.group, 0.0)
+    send = bench.commit_of_a_member()
     bench.meet(Change.REVOKE, 4, 0)
     bench.ownership.advance(EpochMoved(5, "me"))
     bench.group.on_reply(send, committed(code=KafkaError.STALE_MEMBER_EPOCH), 0.0)
@@ -798,9 +795,7 @@ def test_where_to_begin_is_only_asked_as_a_member() -> None:
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_commit_with_an_outdated_epoch_fails_when_its_partition_was_given_up_and_has_come_back(leaves: bool) -> None:
     bench = Bench()
-    bench.meet(Change.ASSIGN, 4, 0)
-    bench.commit()
-    [send] = poll(bench.group, 0.0)
+    send = bench.commit_of_a_member()
     if leaves:
         bench.ownership.leave()
     else:
