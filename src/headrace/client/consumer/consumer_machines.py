@@ -247,8 +247,10 @@ class ConsumerMachines:
     def _follow(self, cluster: Cluster) -> None:
         """Give up positions in topics that were made anew, and report them."""
         found = follow(self.subscription, cluster)
-        if found.lost and self.group is not None:
-            self.group_offsets.forget(found.lost)
+        if self.group is not None:
+            self.group_offsets.doubted = cluster.doubted
+            if found.lost:
+                self.group_offsets.forget(found.lost)
         for state, error in found.errors:
             if state is None:
                 self.client.on_error(error)

@@ -9,7 +9,7 @@ This module knows no sockets: the driver dials the brokers in `cluster.nodes`. R
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Any, Final
 from uuid import UUID
 
@@ -34,6 +34,8 @@ _FIRST_BOOTSTRAP_ID = -1000
 _REQUEST_TIMEOUT_S = 30.0
 _FAILED_ROUNDS_BEFORE_REBOOTSTRAP = 2
 _CREATES_NOTHING_FROM = 4
+_LAGGING_S: Final = 5.0
+"""So long a topic stays in the picture that a broker does not know: it may lag behind others, or have just started."""
 
 
 @slotted(frozen=True)
@@ -61,13 +63,17 @@ class TopicInfo(Late):
 
 @slotted(frozen=True)
 class Cluster:
-    """A picture of the cluster. Bootstrap servers have ids from -1000 downwards until the real ones are known."""
+    """A picture of the cluster. Bootstrap servers have ids from -1000 downwards until the real ones are known.
+
+    `doubted` are topics that are kept although the broker that answered last did not know them: it may lag behind.
+    """
 
     nodes: Mapping[int, NodeAddress]
     controller_id: int | None = None
     cluster_id: str | None = None
     topics: Mapping[str, TopicInfo] = field(default_factory=dict)
     names: Mapping[UUID, str] = field(default_factory=dict)
+    doubted: Set[str] = frozenset()
 
     def topic_by_id(self, topic_id: UUID) -> TopicInfo | None:
         """The topic with this id, None when it is not known."""
@@ -145,6 +151,7 @@ class Metadata:
         self._failures = 0
         self._seeking_since: float | None = None  # the first request without a good answer since
         self._unsettled = 0  # replies in a row in which a wanted topic was not usable yet
+        self._missed: dict[str, float] = {}  # topics that brokers do not know any more, and since when
         self._events: list[Event] = []
         self.stirred = True
 
@@ -267,10 +274,10 @@ class Metadata:
             return
         self._failures, self._seeking_since = 0, None
         self._due = None if self._refresh_s is None else now + self._refresh_s
-        self._replace(self._picture(reply))
+        self._replace(self._picture(reply, now))
         if self._outdated:
             self._ask_by(now)
-        elif any(self._unusable(name) for name in self._topics):
+        elif self._missed or any(self._unusable(name) for name in self._topics):
             self._unsettled += 1
             self._ask_by(now + self._retries.wait_s(self._unsettled))
         else:
@@ -326,16 +333,33 @@ class Metadata:
             return True
         return any(partition.leader_id is None for partition in info.partitions.values())
 
-    def _picture(self, reply: MetadataResponse) -> Cluster:
+    def _picture(self, reply: MetadataResponse, now: float) -> Cluster:
         nodes = {b.node_id: NodeAddress(b.node_id, b.host, b.port, b.rack) for b in reply.brokers}
         topics = {topic.name: self._topic(topic.name, topic) for topic in reply.topics if topic.name is not None}
+        self._keep_missed(topics, now)
         return Cluster(
             nodes=nodes,
             controller_id=reply.controller_id if reply.controller_id >= 0 else None,
             cluster_id=reply.cluster_id,
             topics=topics,
             names={info.topic_id: name for name, info in topics.items() if info.topic_id != _NO_UUID},
+            doubted=self._missed.keys(),
         )
+
+    def _keep_missed(self, topics: dict[str, TopicInfo], now: float) -> None:
+        """Keep topics for a while that were there and that this broker does not know: others may know them still.
+
+        Without that one broker that lags behind takes the partitions from a whole group.
+        """
+        before, self._missed = self._missed, {}
+        for name, known in self.cluster.topics.items():
+            info = topics.get(name)
+            if info is known or known.error is not None:
+                continue
+            if self._all if info is None else info.error == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                since = before.get(name, now)
+                if now - since < _LAGGING_S:
+                    topics[name], self._missed[name] = known, since
 
     def _topic(self, name: str, topic: MetadataResponseTopic) -> TopicInfo:
         known = self.cluster.topics.get(name)

@@ -9,7 +9,7 @@ Source: Java's `OffsetFetcher` and `ConsumerCoordinator`, KIP-79, KIP-320. Read 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -272,6 +272,9 @@ class GroupOffsets:
         retries: how long to wait before something is asked again.
         is_planned: the coordinator plans for the group (KIP-848): who asks for offsets names itself, and what was given
             up is not committed any more.
+
+    Attributes:
+        doubted: topics that some brokers do not know any more. If the coordinator does not either, it is believed.
     """
 
     alone = idle = False  # others read what it decides
@@ -287,6 +290,7 @@ class GroupOffsets:
         self._timeout_s = timeout_s
         self._retries = retries
         self._is_planned = is_planned
+        self.doubted: Set[str] = frozenset()
         self._lookups: dict[_Lookup, None] = {}
         self._commits: list[PendingCommit] = []
         self._seen = -1
@@ -529,7 +533,8 @@ class GroupOffsets:
         names = {topic.topic_id: topic.name for topic in request.topics}
         codes = {(t.name or names.get(t.topic_id, ""), p.partition_index): p.error_code
                  for t in reply.topics for p in t.partitions}
-        failed = {code for (topic, _), code in codes.items() if code and topic not in commit.forgotten}
+        failed = {code for (topic, _), code in codes.items() if code and topic not in commit.forgotten
+                  and not (code == KafkaError.UNKNOWN_TOPIC_ID and topic in self.doubted)}
         actions = {offset_error_action(OF_COMMITS, code) for code in failed}
         if OffsetErrorAction.RENEW in actions and not self._renew(commit):
             actions = {OffsetErrorAction.FAIL}

@@ -15,6 +15,8 @@ from headrace.client.producer.producer import Producer
 from headrace.errors import KafkaError
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import OFFSET_BEGINNING, TopicPartition
+from headrace.wire.frame import decode_response, encode_response
+from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataResponse
 from headrace.wire.messages.consumer.fetch import FetchRequest
 from headrace.wire.messages.consumer.offsets import ListOffsetsRequest, OffsetCommitRequest, OffsetFetchRequest
 from headrace.wire.messages.groups.classic_groups import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
@@ -131,3 +133,39 @@ def test_brokers_before_0_11_are_refused_with_the_reason_and_told_once(release: 
         assert "older than Apache Kafka 0.11" in error.str()
         assert reader.poll(0.5) is None
         assert "0.11" in reader.health().waits_for
+
+
+def unknown_topics(reply: bytes) -> bytes:
+    """The same metadata from a broker that has not heard of the topics."""
+    version = MetadataRequest.max_version
+    number, picture = decode_response(MetadataRequest, version, reply[4:])
+    assert isinstance(picture, MetadataResponse)
+    for topic in picture.topics:
+        topic.error_code, topic.partitions = KafkaError.UNKNOWN_TOPIC_OR_PART, []
+    return b"".join(encode_response(picture, version, number))
+
+
+@pytest.mark.parametrize("group", [None, "classic", "consumer"])
+def test_a_broker_that_does_not_know_the_topic_for_a_moment_takes_nothing_from_its_readers(group: str | None) -> None:
+    changes: list[str] = []
+    found: dict[int, list[int]] = {}
+    more = {} if group is None else {"group.id": "g", "group.protocol": group}
+    with filled(1) as broker, consumer(broker, **{"topic.metadata.refresh.interval.ms": 50}, **more) as reader:
+        if group is None:
+            reader.assign([TopicPartition("t", partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
+        else:
+            reader.subscribe(["t"], on_assign=lambda *_: changes.append("assigned"),
+                             on_revoke=lambda *_: changes.append("revoked"))
+        read(reader, found, 100)
+        asked: list[object] = []
+        broker.add_fault(Fault(action=Action.GARBLE, request=MetadataRequest, garble=unknown_topics, times=5))
+        broker.add_fault(Fault(action=Action.PASS, request=MetadataRequest, effect=asked.append, times=None))
+        deadline = time.monotonic() + 20.0
+        while not asked:  # the lagging broker has answered five times, and knows the topic again
+            assert time.monotonic() < deadline
+            read(reader, found, 1)
+            time.sleep(0.02)
+        read(reader, found, EACH * PARTITIONS - sum(map(len, found.values())))
+        assert reader.poll(0.2) is None, "nor is anything told"
+    assert found == COMPLETE
+    assert changes == ([] if group is None else ["assigned", "revoked"]), "with its end"

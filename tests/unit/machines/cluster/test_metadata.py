@@ -3,6 +3,8 @@
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from headrace.errors import KafkaError
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import Metadata, MetadataChanged
@@ -219,6 +221,79 @@ def test_an_older_leader_epoch_is_not_believed_unless_the_topic_is_a_new_one() -
     metadata.refresh(2.0)
     exchange(metadata, reply(topic("t", leader=1, epoch=0, topic_id=UUID(int=9))), 2.0)
     assert metadata.leader("t", 0) == (1, 0)
+
+
+UNKNOWN = KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+def known(every: bool = False) -> Metadata:
+    """A machine that has topics "t" and "u" in its picture, or all topics."""
+    metadata = machine(retries=RetryPolicy(0.1, 1.0))
+    metadata.want_only([] if every else ["t", "u"], every=every)
+    exchange(metadata, reply(topic("t"), topic("u", topic_id=UUID(int=8))), 0.0)
+    return metadata
+
+
+def ignorant(every: bool) -> MetadataResponse:
+    """A broker that does not know "t" answers: it says so, or leaves it out where all are asked for."""
+    return reply(*([] if every else [topic("t", error_code=UNKNOWN, topic_id=UUID(int=0))]),
+                 topic("u", topic_id=UUID(int=8)))
+
+
+@pytest.mark.parametrize("every", [False, True], ids=["named", "all"])
+def test_a_topic_that_one_broker_does_not_know_stays_for_a_while_and_is_asked_for_again_soon(every: bool) -> None:
+    metadata = known(every)
+    for now in (10.0, 10.5, 14.9):
+        metadata.refresh(now)
+        exchange(metadata, ignorant(every), now)
+        assert metadata.leader("t", 0) == (1, 5)
+        assert metadata.cluster.topics["t"].error is None
+        assert metadata.cluster.topic_by_id(ID) is not None
+        assert metadata.cluster.doubted == {"t"}
+        deadline = metadata.deadline()
+        assert deadline is not None
+        assert deadline <= now + 1.0
+    metadata.refresh(15.0)
+    exchange(metadata, ignorant(every), 15.0)
+    gone = metadata.cluster.topics.get("t")
+    assert (gone is None) if every else (gone is not None and gone.error == UNKNOWN)
+    assert metadata.cluster.doubted == set()
+    assert metadata.leader("u", 0) == (1, 5)
+
+
+@pytest.mark.parametrize("every", [False, True], ids=["named", "all"])
+def test_a_broker_that_knows_the_topic_ends_the_doubt(every: bool) -> None:
+    metadata = known(every)
+    for now in (10.0, 20.0, 30.0):
+        metadata.refresh(now)
+        exchange(metadata, ignorant(every), now)
+        metadata.refresh(now + 4.0)
+        exchange(metadata, reply(topic("t"), topic("u", topic_id=UUID(int=8))), now + 4.0)
+        assert metadata.cluster.doubted == set()
+    metadata.refresh(34.5)
+    exchange(metadata, ignorant(every), 34.5)
+    assert metadata.leader("t", 0) == (1, 5), "the time counts anew"
+
+
+def test_a_topic_that_was_made_anew_is_taken_at_once_and_an_error_that_is_no_doubt_as_well() -> None:
+    metadata = known()
+    metadata.refresh(10.0)
+    exchange(metadata, ignorant(False), 10.0)
+    metadata.refresh(11.0)
+    exchange(metadata, reply(topic("t", leader=2, epoch=0, topic_id=UUID(int=9)),
+                             topic("u", error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED)), 11.0)
+    assert metadata.leader("t", 0) == (2, 0)
+    assert metadata.topic_id("t") == UUID(int=9)
+    assert metadata.cluster.topics["u"].error == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert metadata.cluster.doubted == set()
+
+
+def test_a_topic_that_nobody_wants_any_more_is_not_kept() -> None:
+    metadata = known()
+    metadata.want_only(["u"], every=False)
+    metadata.refresh(10.0)
+    exchange(metadata, reply(topic("u", topic_id=UUID(int=8))), 10.0)
+    assert set(metadata.cluster.topics) == {"u"}
 
 
 def test_a_leader_named_in_an_error_is_taken_over_when_it_is_newer() -> None:

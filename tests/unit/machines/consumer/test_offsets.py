@@ -649,6 +649,27 @@ def test_a_commit_to_a_topic_that_does_not_exist_fails_at_once_and_names_it() ->
     assert "t[0]" in error.str()
 
 
+@pytest.mark.parametrize("doubted", [False, True])
+def test_a_commit_to_a_topic_that_the_coordinator_does_not_know_is_repeated_unless_others_doubt_it(
+    doubted: bool
+) -> None:
+    bench = Bench()
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.group.doubted = {"t"} if doubted else set()
+    bench.group.on_reply(send, committed(code=KafkaError.UNKNOWN_TOPIC_ID), 0.0)
+    if doubted:
+        [(partitions, error)] = bench.done
+        assert error == partitions[0].error == KafkaError.UNKNOWN_TOPIC_ID
+        assert poll(bench.group, 1.0) == []
+        return
+    assert bench.done == []
+    [send] = poll(bench.group, 1.0)
+    bench.group.on_reply(send, committed(), 1.0)
+    [(_, error)] = bench.done
+    assert error is None
+
+
 def test_a_lost_connection_repeats_the_commit() -> None:
     bench = Bench()
     bench.commit()
