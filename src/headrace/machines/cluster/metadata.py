@@ -370,8 +370,9 @@ class Metadata:
         if known is None or known.topic_id != topic.topic_id:
             return late(TopicInfo, _MAKERS, topic, name=name, topic_id=topic.topic_id, error=error,
                         is_internal=topic.is_internal)
-        # Not late: pictures would hang on those before them, and all on the first.
-        partitions = {}
+        # Not late: pictures would hang on those before them, and all on the first. A topic does not lose partitions:
+        # a broker that names fewer lags behind.
+        partitions = dict(known.partitions) if known.topic_id != _NO_UUID and error is None else {}
         for p in topic.partitions:
             before = known.partitions.get(p.partition_index)
             stale = before is not None and p.leader_epoch < before.leader_epoch

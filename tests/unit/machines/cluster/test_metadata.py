@@ -288,6 +288,23 @@ def test_a_topic_that_was_made_anew_is_taken_at_once_and_an_error_that_is_no_dou
     assert metadata.cluster.doubted == set()
 
 
+def test_a_broker_that_does_not_know_of_new_partitions_takes_none_away() -> None:
+    def partitions(count: int, topic_id: UUID = ID) -> Any:
+        return MetadataResponseTopic(name="t", topic_id=topic_id, partitions=[
+            MetadataResponsePartition(partition_index=number, leader_id=1, leader_epoch=5) for number in range(count)])
+
+    for topic_id, after in ((ID, 3), (UUID(int=0), 2)):  # without an id it may be another topic
+        metadata = machine()
+        metadata.want_topics(["t"])
+        exchange(metadata, reply(partitions(3, topic_id)), 0.0)
+        metadata.refresh(1.0)
+        exchange(metadata, reply(partitions(2, topic_id)), 1.0)
+        assert sorted(metadata.cluster.topics["t"].partitions) == list(range(after))
+        metadata.refresh(2.0)
+        exchange(metadata, reply(partitions(1, UUID(int=9))), 2.0)
+        assert sorted(metadata.cluster.topics["t"].partitions) == [0]
+
+
 def test_a_topic_that_nobody_wants_any_more_is_not_kept() -> None:
     metadata = known()
     metadata.want_only(["u"], every=False)
