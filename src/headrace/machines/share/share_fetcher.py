@@ -55,6 +55,8 @@ _Part = ShareFetchPartitionData | AcknowledgePartitionData
 _RECORD_LIMIT: Final = 1
 _UNSAID_LOCK_S: Final = 30.0
 """How long a record is held where the broker has not said it: Kafka's default."""
+_SHORT_WAIT: Final = 0.25
+"""Up to this part of the lock a broker may wait with a fetch, and the lock is counted from when it was asked."""
 _READY: Final = RecordsReady()
 _LOST_SESSION: Final = KafkaError(
     KafkaError.SHARE_SESSION_NOT_FOUND, "the session with the broker is over: it has released the records")
@@ -106,11 +108,12 @@ class ShareFailure:
 
 @slotted(eq=False)
 class _Broker:
-    """One broker: the session with it, what is to be acknowledged in it, and when it may be asked again."""
+    """One broker: the session with it, what is to be acknowledged in it, and when it was asked and may be again."""
 
     session: ShareSession
     pending: list[Acknowledgements] = field(default_factory=list)
     flying: Send | None = None
+    asked_at: float = 0.0
     failures: int = 0
     retry_at: float = 0.0
 
@@ -192,7 +195,7 @@ class ShareFetcher:
             if broker.flying is None and (now >= broker.retry_at or self._closing):
                 send = self._request(broker, wanted.get(node, {}), asks)
                 if send is not None:
-                    broker.flying = send
+                    broker.flying, broker.asked_at = send, now
                     yield send
         if self.fetches != fetches and self.demand is Demand.ONCE:
             self.demand = Demand.NONE
@@ -333,6 +336,15 @@ class ShareFetcher:
     def _lock_s(self) -> float:
         return _UNSAID_LOCK_S if self.lock_timeout_ms is None else self.lock_timeout_ms / 1000.0
 
+    def _held_until(self, broker: _Broker, now: float) -> float:
+        """When records that a reply has brought are held no more.
+
+        The reply may have lain in the kernel while this process stood still: others have its records by now. So the
+        time counts from the request on, unless the broker may have waited with it for much of that time.
+        """
+        waits_little = self._max_wait_ms / 1000.0 <= self._lock_s * _SHORT_WAIT
+        return (broker.asked_at if waits_little else now) + self._lock_s
+
     def _on_part(self, broker: _Broker, topic_id: UUID, part: _Part, sent: list[Acknowledgements],
                  endpoints: list[NodeAddress], now: float) -> None:
         code, message = ((part.acknowledge_error_code, part.acknowledge_error_message)
@@ -355,7 +367,7 @@ class ShareFetcher:
         if part.acquired_records and not self._closing:
             ranges = [(held.first_offset, held.last_offset, held.delivery_count) for held in part.acquired_records]
             self.queue.append(AcquiredBatch(
-                key, topic_id, broker.session, ranges, part.records or b"", now + self._lock_s))
+                key, topic_id, broker.session, ranges, part.records or b"", self._held_until(broker, now)))
             self._tell_ready()
 
     def _on_partition_error(self, broker: _Broker, key: Key, part: ShareFetchPartitionData, now: float) -> None:

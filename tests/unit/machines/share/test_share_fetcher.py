@@ -171,6 +171,17 @@ def test_what_was_acquired_is_queued_and_nobody_is_asked_until_it_is_taken() -> 
     assert set(bench.fetch()) == {1}  # broker 2 has not answered yet
 
 
+@pytest.mark.parametrize(("wait_ms", "left_s"), [(500, 5.0), (7_500, 5.0), (8_000, 30.0)])
+def test_a_lock_counts_from_when_it_was_asked_for_unless_the_broker_may_have_waited_for_much_of_it(
+    wait_ms: int, left_s: float
+) -> None:
+    bench = Bench(fetch_wait_max_ms=wait_ms)
+    sent = bench.fetch()
+    bench.now += 25  # the process stands still, and the reply lies in the kernel
+    bench.give(sent[1])
+    assert bench.take().until == pytest.approx(bench.now + left_s)
+
+
 def test_an_empty_answer_is_followed_by_the_next_fetch_while_the_application_waits() -> None:
     bench = Bench()
     sent = bench.fetch()
