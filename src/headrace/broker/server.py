@@ -13,6 +13,7 @@ import logging
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import cast
 
 from headrace.broker.apis.session import unsupported_api_versions
 from headrace.broker.clock import BrokerClock
@@ -90,8 +91,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: the connection stands."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
         self._peer = (transport.get_extra_info("peername") or ("?",))[0]
         self._listener.connections.add(self)
         if not self._listener.is_open:

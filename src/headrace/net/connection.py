@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import cast
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
@@ -307,9 +308,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open (called by asyncio)."""
-        assert isinstance(transport, asyncio.Transport)
+        stream = cast("asyncio.Transport", transport)  # uvloop's are none by their class
         self._go("connected")
-        self._outlet, self._inlet, self._paused = FrameWriter(transport), Inlet(transport), False
+        self._outlet, self._inlet, self._paused = FrameWriter(stream), Inlet(stream), False
         self._opening.begin(self._outlet)
 
     def on_open(self) -> None:

@@ -206,7 +206,7 @@ class ConnectionOwner(Protocol):
 
 
 def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> Connector:
-    """Open real sockets: all addresses of the host are tried, IPv6 and IPv4 in turn (RFC 8305)."""
+    """Open real sockets: all addresses of a host are tried, IPv6 and IPv4 in turn on asyncio's own loops (RFC 8305)."""
     sizes = ((socket.SO_SNDBUF, config["socket.send.buffer.bytes"]),
              (socket.SO_RCVBUF, config["socket.receive.buffer.bytes"]))
     family = _FAMILIES[config["broker.address.family"]]
@@ -216,10 +216,11 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
         factory = asyncio.Protocol if tls is not None else lambda: protocol
         # TLS begins on an open stream, for only so both are known: what they hold back is not with the kernel yet.
         # With one address there is nothing to race, and a race that is cancelled forgets its socket (Python 3.11).
-        transport, _ = await loop.create_connection(
-            factory, node.host, node.port, family=family,
-            happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S if not _is_address(node.host) else None,
-        )
+        # Only asyncio's own loops race at all; uvloop's, for one, tries one address after the other.
+        race: dict[str, Any] = {}
+        if isinstance(loop, asyncio.BaseEventLoop) and not _is_address(node.host):
+            race["happy_eyeballs_delay"] = _NEXT_ADDRESS_AFTER_S
+        transport, _ = await loop.create_connection(factory, node.host, node.port, family=family, **race)
         stream = transport.get_extra_info("socket")
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, config["socket.keepalive.enable"])
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, config["socket.nagle.disable"])

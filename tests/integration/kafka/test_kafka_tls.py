@@ -5,8 +5,10 @@ import time
 
 import pytest
 import trustme
+import uvloop
 
 from headrace import KafkaError, KafkaException, Producer
+from headrace.aio import AIOConsumer, AIOProducer
 from tests.support.real_kafka import read_all
 from tools.kafka import KafkaCluster
 
@@ -19,6 +21,25 @@ def test_records_travel_over_tls(kafka: KafkaCluster, topic: str) -> None:
         assert producer.flush(30) == 0
     found = read_all(kafka, topic, 1_000, **properties)
     assert [m.value() for m in found] == [str(i).encode() * 100 for i in range(1_000)]
+
+
+def test_records_travel_over_tls_on_a_loop_that_is_not_asyncios(kafka: KafkaCluster, topic: str) -> None:
+    properties = kafka.client_properties("SSL")
+    values = [str(i).encode() * 100 for i in range(1_000)]
+
+    async def work() -> None:
+        async with AIOProducer(properties) as producer:
+            sent = [await producer.produce(topic, value, partition=0) for value in values]
+            assert await producer.flush(30) == 0
+            assert [(await each).offset() for each in sent] == list(range(1_000))
+        async with AIOConsumer({**properties, "group.id": topic, "auto.offset.reset": "earliest"}) as consumer:
+            await consumer.subscribe([topic])
+            found: list[bytes | None] = []
+            while len(found) < 1_000:
+                found += [message.value() for message in await consumer.consume(1_000 - len(found), 30)]
+            assert found == values
+
+    uvloop.run(work())
 
 
 def test_a_client_may_show_a_certificate_of_its_own(kafka: KafkaCluster, topic: str) -> None:
