@@ -8,14 +8,16 @@ Ctrl-C runs its handler, in the main thread, between two steps of a program.
 
 from __future__ import annotations
 
+import _thread
 import gc
 import sys
 from _thread import RLock
 from collections.abc import Callable
 from functools import wraps
+from types import BuiltinFunctionType
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["SteadyLock", "has_gil", "uncollected"]
+__all__ = ["SteadyLock", "has_gil", "has_threads", "uncollected"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -25,6 +27,14 @@ _RLOCK: Any = RLock  # may be extended in CPython, whatever type checkers are to
 def has_gil() -> bool:
     """Whether one thread at a time runs Python."""
     return bool(getattr(sys, "_is_gil_enabled", lambda: True)())
+
+
+def has_threads() -> bool:
+    """Whether threads are the system's. Where gevent or eventlet has taken their place, they take turns within one.
+
+    Then a wait that Python does not see holds all of them up, the one that is waited for as well.
+    """
+    return isinstance(_thread.start_new_thread, BuiltinFunctionType)
 
 
 def uncollected(function: Callable[_P, _T]) -> Callable[_P, _T]:

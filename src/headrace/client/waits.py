@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeVar
 
 from headrace.buffers import FutureCondition, SpinWait, implementation
 from headrace.errors import WakeupError
-from headrace.interpreter import has_gil
+from headrace.interpreter import has_gil, has_threads
 from headrace.net.thread import SLICE_S, LoopCall, LoopThread, too_late
 from headrace.slotted import slotted
 
@@ -68,7 +68,7 @@ def threads_may_receive() -> bool:
 
     Without the GIL two threads may be in the middle of one step; then only the loop touches a connection.
     """
-    return implementation == "native" and hasattr(os, "eventfd") and has_gil()
+    return implementation == "native" and hasattr(os, "eventfd") and has_gil() and has_threads()
 
 
 @slotted(eq=False)
@@ -199,6 +199,7 @@ class ThreadWaits:
         self.wakeup = _Wakeup()
         self._sleepers: dict[_Sleeper, None] = {}
         self._spin_wait = SpinWait()
+        self._watches = has_threads()
 
     def may_wait(self) -> bool:
         """False on the loop's own thread, which would wait for itself."""
@@ -267,7 +268,7 @@ class ThreadWaits:
     def wait(self, wait: Wait, meanwhile: Meanwhile | None = None) -> None:
         """Sleep until something has happened, and no longer; or until the time is over."""
         happened, until = wait.happened, wait.until
-        if wait.watch_until and (wait.meanwhile is None or not wait.meanwhile.ready):
+        if wait.watch_until and self._watches and (wait.meanwhile is None or not wait.meanwhile.ready):
             watch_until = min(wait.watch_until, until)
             while not happened() and (left_s := watch_until - time.monotonic()) > 0:
                 self._spin_wait.wait(happened, left_s)

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from headrace.buffers import LoopTurn, LoopTurns
 from headrace.errors import ClientClosedError
-from headrace.interpreter import SteadyLock, has_gil
+from headrace.interpreter import SteadyLock, has_gil, has_threads
 
 __all__ = ["SLICE_S", "LoopCall", "LoopThread", "loop_thread", "new_loop", "stepping_aside", "too_late", "waking",
            "yielding_to"]
@@ -202,7 +202,7 @@ _turns = LoopTurns()
 
 def new_loop() -> asyncio.AbstractEventLoop:
     """A loop for a thread of ours, for which who calls often and never waits steps aside."""
-    if not (_turns.selects and has_gil()):
+    if not (_turns.selects and has_gil() and has_threads() and hasattr(selectors, "EpollSelector")):
         return asyncio.new_event_loop()
 
     class TurnSelector(selectors.EpollSelector):
