@@ -13,6 +13,7 @@ from headrace.broker.broker import Broker
 from headrace.broker.cluster import BrokerCluster
 from headrace.broker.faults import Fault
 from headrace.broker.settings import BrokerSettings
+from headrace.interpreter import has_threads
 from headrace.net.thread import new_loop
 
 __all__ = ["EmbeddedBroker"]
@@ -34,12 +35,16 @@ class EmbeddedBroker:
     Raises:
         OSError: a port or the data directory is in use.
         ValueError: `settings.api_versions` names what is not served.
+        RuntimeError: there are no threads, for gevent or eventlet has taken their place.
     """
 
     def __init__(
         self, *, nodes: int = 1, data_dir: str | Path | None = None, topics: Mapping[str, int] | None = None,
         settings: BrokerSettings | None = None, port: int = 0, registry: bool = False,
     ) -> None:
+        if not has_threads():
+            raise RuntimeError("gevent or eventlet has taken the place of threads, and the broker's loop and its clients' "
+                               "need one each: start it in a process of its own, `headrace broker`")
         self._broker = Broker(nodes=nodes, data_dir=data_dir, settings=settings, port=port,
                               registry=("127.0.0.1", 0) if registry else None)
         self._topics = dict(topics or {})

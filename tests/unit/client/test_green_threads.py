@@ -100,3 +100,14 @@ with KafkaSyncProducer(conf) as producer:
     gevent.joinall(calls, timeout=20)
     assert sorted(call.get(block=False).offset for call in calls) == list(range(10))
 """)
+
+
+def test_the_embedded_broker_says_what_it_needs() -> None:
+    run("""
+from headrace.testing import EmbeddedBroker
+try:
+    EmbeddedBroker()
+    raise AssertionError("it was made")
+except RuntimeError as error:
+    assert "headrace broker" in str(error)
+""")
