@@ -44,8 +44,8 @@ class EmbeddedBroker:
     ) -> None:
         if not has_threads():
             raise RuntimeError(
-                "gevent or eventlet has taken the place of threads, and the broker's loop and its clients' need one each: "
-                "start it in a process of its own, `headrace broker`")
+                "gevent or eventlet has taken the place of threads, and the broker's loop and its clients' need one "
+                "each: start it in a process of its own, `headrace broker`")
         self._broker = Broker(nodes=nodes, data_dir=data_dir, settings=settings, port=port,
                               registry=("127.0.0.1", 0) if registry else None)
         self._topics = dict(topics or {})
