@@ -9,6 +9,7 @@ import uvloop
 
 from headrace import KafkaError, KafkaException, Producer
 from headrace.aio import AIOConsumer, AIOProducer
+from tests.support.async_reading import read_values
 from tests.support.real_kafka import read_all
 from tools.kafka import KafkaCluster
 
@@ -34,10 +35,7 @@ def test_records_travel_over_tls_on_a_loop_that_is_not_asyncios(kafka: KafkaClus
             assert [(await each).offset() for each in sent] == list(range(1_000))
         async with AIOConsumer({**properties, "group.id": topic, "auto.offset.reset": "earliest"}) as consumer:
             await consumer.subscribe([topic])
-            found: list[bytes | None] = []
-            while len(found) < 1_000:
-                found += [message.value() for message in await consumer.consume(1_000 - len(found), 30)]
-            assert found == values
+            assert await read_values(consumer, 1_000) == values
 
     uvloop.run(work())
 

@@ -12,6 +12,7 @@ from headrace.aio import AIOAdminClient, AIOConsumer, AIOProducer, AIOShareConsu
 from headrace.errors import KafkaError, KafkaException
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.wire.messages.producer.produce import ProduceRequest
+from tests.support.async_reading import read_values
 
 if sys.platform == "win32":
     pytest.skip("uvloop is not for Windows", allow_module_level=True)
@@ -47,10 +48,7 @@ def test_records_are_written_read_and_committed(broker: EmbeddedBroker, host: st
         async with AIOConsumer({**properties, "group.id": "g", "auto.offset.reset": "earliest",
                                 "enable.auto.commit": False}) as consumer:
             await consumer.subscribe(["t"])
-            values: list[bytes | None] = []
-            while len(values) < 1_000:
-                values += [message.value() for message in await consumer.consume(1_000 - len(values), 10)]
-            assert values == [b"%d" % number for number in range(1_000)]
+            assert await read_values(consumer, 1_000) == [b"%d" % number for number in range(1_000)]
             [committed] = await consumer.commit(asynchronous=False)
             assert committed.offset == 1_000
             waiting = asyncio.create_task(consumer.poll(30))
@@ -75,9 +73,7 @@ def test_what_the_kernel_has_no_room_for_goes_out_in_order(broker: EmbeddedBroke
             assert [(await each).offset() for each in sent] == list(range(1, COUNT + 1))
         async with AIOConsumer({**properties, "group.id": "g", "auto.offset.reset": "earliest"}) as consumer:
             await consumer.subscribe(["t"])
-            values: list[bytes | None] = []
-            while len(values) < COUNT + 1:
-                values += [message.value() for message in await consumer.consume(COUNT + 1 - len(values), 10)]
+            values = await read_values(consumer, COUNT + 1)
             assert values[1:] == [bytes([number]) * LARGE for number in range(COUNT)]
 
     run(work)

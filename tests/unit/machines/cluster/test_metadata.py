@@ -55,6 +55,12 @@ def exchange(metadata: Metadata, answer: MetadataResponse, now: float) -> Metada
     return send.request
 
 
+def exchange_again(metadata: Metadata, answer: MetadataResponse, now: float) -> None:
+    """The picture was found wrong, and a broker was asked once more."""
+    metadata.refresh(now)
+    exchange(metadata, answer, now)
+
+
 def names(request: MetadataRequest) -> list[str | None] | None:
     return None if request.topics is None else [each.name for each in request.topics]
 
@@ -215,11 +221,9 @@ def test_an_older_leader_epoch_is_not_believed_unless_the_topic_is_a_new_one() -
     metadata = machine()
     metadata.want_topics(["t"])
     exchange(metadata, reply(topic("t", leader=2, epoch=5)), 0.0)
-    metadata.refresh(1.0)
-    exchange(metadata, reply(topic("t", leader=1, epoch=4)), 1.0)
+    exchange_again(metadata, reply(topic("t", leader=1, epoch=4)), 1.0)
     assert metadata.leader("t", 0) == (2, 5)
-    metadata.refresh(2.0)
-    exchange(metadata, reply(topic("t", leader=1, epoch=0, topic_id=UUID(int=9))), 2.0)
+    exchange_again(metadata, reply(topic("t", leader=1, epoch=0, topic_id=UUID(int=9))), 2.0)
     assert metadata.leader("t", 0) == (1, 0)
 
 
@@ -244,8 +248,7 @@ def ignorant(every: bool) -> MetadataResponse:
 def test_a_topic_that_one_broker_does_not_know_stays_for_a_while_and_is_asked_for_again_soon(every: bool) -> None:
     metadata = known(every)
     for now in (10.0, 10.5, 14.9):
-        metadata.refresh(now)
-        exchange(metadata, ignorant(every), now)
+        exchange_again(metadata, ignorant(every), now)
         assert metadata.leader("t", 0) == (1, 5)
         assert metadata.cluster.topics["t"].error is None
         assert metadata.cluster.topic_by_id(ID) is not None
@@ -253,8 +256,7 @@ def test_a_topic_that_one_broker_does_not_know_stays_for_a_while_and_is_asked_fo
         deadline = metadata.deadline()
         assert deadline is not None
         assert deadline <= now + 1.0
-    metadata.refresh(15.0)
-    exchange(metadata, ignorant(every), 15.0)
+    exchange_again(metadata, ignorant(every), 15.0)
     gone = metadata.cluster.topics.get("t")
     assert (gone is None) if every else (gone is not None and gone.error == UNKNOWN)
     assert metadata.cluster.doubted == set()
@@ -265,23 +267,18 @@ def test_a_topic_that_one_broker_does_not_know_stays_for_a_while_and_is_asked_fo
 def test_a_broker_that_knows_the_topic_ends_the_doubt(every: bool) -> None:
     metadata = known(every)
     for now in (10.0, 20.0, 30.0):
-        metadata.refresh(now)
-        exchange(metadata, ignorant(every), now)
-        metadata.refresh(now + 4.0)
-        exchange(metadata, reply(topic("t"), topic("u", topic_id=UUID(int=8))), now + 4.0)
+        exchange_again(metadata, ignorant(every), now)
+        exchange_again(metadata, reply(topic("t"), topic("u", topic_id=UUID(int=8))), now + 4.0)
         assert metadata.cluster.doubted == set()
-    metadata.refresh(34.5)
-    exchange(metadata, ignorant(every), 34.5)
+    exchange_again(metadata, ignorant(every), 34.5)
     assert metadata.leader("t", 0) == (1, 5), "the time counts anew"
 
 
 def test_a_topic_that_was_made_anew_is_taken_at_once_and_an_error_that_is_no_doubt_as_well() -> None:
     metadata = known()
-    metadata.refresh(10.0)
-    exchange(metadata, ignorant(False), 10.0)
-    metadata.refresh(11.0)
-    exchange(metadata, reply(topic("t", leader=2, epoch=0, topic_id=UUID(int=9)),
-                             topic("u", error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED)), 11.0)
+    exchange_again(metadata, ignorant(False), 10.0)
+    exchange_again(metadata, reply(topic("t", leader=2, epoch=0, topic_id=UUID(int=9)),
+                                   topic("u", error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED)), 11.0)
     assert metadata.leader("t", 0) == (2, 0)
     assert metadata.topic_id("t") == UUID(int=9)
     assert metadata.cluster.topics["u"].error == KafkaError.TOPIC_AUTHORIZATION_FAILED
@@ -297,19 +294,16 @@ def test_a_broker_that_does_not_know_of_new_partitions_takes_none_away() -> None
         metadata = machine()
         metadata.want_topics(["t"])
         exchange(metadata, reply(partitions(3, topic_id)), 0.0)
-        metadata.refresh(1.0)
-        exchange(metadata, reply(partitions(2, topic_id)), 1.0)
+        exchange_again(metadata, reply(partitions(2, topic_id)), 1.0)
         assert sorted(metadata.cluster.topics["t"].partitions) == list(range(after))
-        metadata.refresh(2.0)
-        exchange(metadata, reply(partitions(1, UUID(int=9))), 2.0)
+        exchange_again(metadata, reply(partitions(1, UUID(int=9))), 2.0)
         assert sorted(metadata.cluster.topics["t"].partitions) == [0]
 
 
 def test_a_topic_that_nobody_wants_any_more_is_not_kept() -> None:
     metadata = known()
     metadata.want_only(["u"], every=False)
-    metadata.refresh(10.0)
-    exchange(metadata, reply(topic("u", topic_id=UUID(int=8))), 10.0)
+    exchange_again(metadata, reply(topic("u", topic_id=UUID(int=8))), 10.0)
     assert set(metadata.cluster.topics) == {"u"}
 
 
