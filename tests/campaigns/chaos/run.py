@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ LOADS = ("idempotent", "transactional")
 ETL = "etl"
 _STALL_S = 120.0
 _CALM_S = 1.0
+_MORE_S = 60.0
 _SHOW_EVERY_S = 0.5
 _TELL_EVERY_S = 30.0
 
@@ -73,8 +74,14 @@ class Run:
         self._began = self._told = time.monotonic()
         self._notes: list[str] = []
 
-    def run(self, seconds: float) -> bool:
-        """Hurt for so long, heal, check, and print what came of it. True when nothing is wrong."""
+    def run(self, seconds: float, faults: Collection[str] = ()) -> bool:
+        """Hurt for so long, heal, check, and print what came of it. True when nothing is wrong.
+
+        Args:
+            seconds: how long to hurt it.
+            faults: what has to have been done by then, by the names that are counted; it is hurt for up to
+                `_MORE_S` longer for it.
+        """
         for thread in (*self._readers, *self._writers):
             thread.start()
         # A cluster makes its internal topics when they are first needed, and only while all brokers are there.
@@ -83,7 +90,9 @@ class Run:
         self._began = time.monotonic()
         if healthy:
             self._injector.start()
-            healthy = self._watch(lambda: time.monotonic() < self._began + seconds, seconds)
+            healthy = self._watch(lambda: time.monotonic() < self._began + seconds or (
+                not self._injector.counts.keys() >= set(faults)
+                and time.monotonic() < self._began + seconds + _MORE_S), seconds)
             self._injector.stop()
         if self._injector.failure is not None:
             self._broken("the faults could not go on", self._injector.failure)
