@@ -30,6 +30,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.report_run import ReportRun
     from headrace.buffers.spin_wait import SpinWait
     from headrace.buffers.tether import Tether
+    from headrace.buffers.tls_pipe import Lendable, TlsPipe
 else:
     from headrace.buffers._buffer import (
         WAKE,
@@ -52,8 +53,11 @@ else:
         ServeFastPath,
         SpinWait,
         Tether,
+        TlsPipe,
         append_columns,
     )
+
+    Lendable = int | TlsPipe
 
 __all__ = [
     "CALLBACK_BYTES",
@@ -70,6 +74,7 @@ __all__ = [
     "FetchLane",
     "FetchLanes",
     "FutureCondition",
+    "Lendable",
     "LoopTurn",
     "LoopTurns",
     "Polling",
@@ -80,6 +85,7 @@ __all__ = [
     "ServeFastPath",
     "SpinWait",
     "Tether",
+    "TlsPipe",
     "append_columns",
     "implementation",
 ]

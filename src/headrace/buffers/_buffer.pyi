@@ -24,3 +24,4 @@ from headrace.buffers.record_accumulator import RecordAccumulator as RecordAccum
 from headrace.buffers.report_run import ReportRun as ReportRun
 from headrace.buffers.spin_wait import SpinWait as SpinWait
 from headrace.buffers.tether import Tether as Tether
+from headrace.buffers.tls_pipe import TlsPipe as TlsPipe

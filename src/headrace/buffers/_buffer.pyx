@@ -9,6 +9,7 @@
     RecordAccumulator      the open batches of a topic
     FutureCondition        what guards a future
     DirectLane, ...        the way of a batch that its own thread sends
+    TlsPipe                a TLS connection without its socket, lent with it
     DirectReplies          the replies to those batches, where threads that wait for reports take them
     FetchLanes, FetchLane  the way of fetches whose replies are taken by the thread that waits for them
     append_columns         Arrow's buffers into an accumulator
@@ -21,13 +22,24 @@ GIL does the same. Others have a turn every `TURN_NS` while columns are appended
 """
 
 import os
+import ssl
 from _thread import RLock, allocate_lock
 from operator import length_hint
 from time import monotonic
 
 cimport cython
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
+from cpython.pythread cimport (
+    NOWAIT_LOCK,
+    PyThread_acquire_lock,
+    PyThread_allocate_lock,
+    PyThread_free_lock,
+    PyThread_get_thread_ident,
+    PyThread_release_lock,
+    PyThread_type_lock,
+)
 from cpython.ref cimport Py_INCREF
 from libc.errno cimport EINTR, errno
 from libc.math cimport INFINITY, ceil
@@ -78,6 +90,7 @@ cdef extern from "Python.h":
     ctypedef struct PyObject:
         pass
     int PyErr_CheckSignals() except -1
+    int PyThread_acquire_lock_timed(PyThread_type_lock lock, long long microseconds, int interrupted) nogil
 
 cdef enum:
     SEND_RETURN = 0  # PySendResult
@@ -118,6 +131,9 @@ cdef enum:
     HAND_OVER_NS = 10_000  # what a thread that watches needs to get the GIL that another has let go
     TURN_NS = 10_000_000  # 10 ms, longer than the switch interval, 5 ms, after which a waiting thread asks for the GIL
     AHEAD = 16777216
+    TLS_PIECE = 16384  # the longest that is in one record of TLS
+    TLS_QUEUED = 65536
+    TLS_PATIENCE_US = 1000000
     OVERHEAD = 16
     CALLBACK = 512
     WOKEN = 1
@@ -616,6 +632,263 @@ cdef class DeliveryFuture:
         return 0
 
 
+# A TLS connection without its socket. See the plain twin in `headrace.buffers.tls_pipe`.
+
+
+cdef object stuck():
+    return ConnectionAbortedError("a thread was interrupted while it used TLS, and has not gone on")
+
+
+@cython.final
+cdef class TlsPipe:
+    """What is to be sent is sealed here, and what came is opened; see the plain twin.
+
+    `put` and `move` are steps in which nothing of Python runs. The session's calls let other threads run, and signals.
+    """
+
+    cdef PyThread_type_lock _lock
+    cdef readonly int file
+    cdef unsigned long _holder
+    cdef bint _sends, _receives, _over, _is_stuck
+    cdef readonly bint ended
+    cdef object _error
+    cdef object _session, _incoming, _outgoing
+    cdef bytearray _queued, _inside, _opened
+    cdef bytes _unsent
+
+    def __cinit__(self, session, incoming, outgoing, int file):
+        self._session = getattr(session, "_sslobj", session)  # without a frame of Python for each call
+        self._incoming, self._outgoing, self.file = incoming, outgoing, file
+        self._queued, self._inside, self._opened = bytearray(), bytearray(), bytearray(TLS_PIECE)
+        self._unsent = b""
+        self._lock = PyThread_allocate_lock()
+        if self._lock == NULL:
+            raise MemoryError
+
+    def __dealloc__(self):
+        if self._lock != NULL:
+            PyThread_free_lock(self._lock)
+
+    cdef bint acquire(self) noexcept:
+        # False if this thread has it already, below a signal's handler, or another has it for longer than any step takes.
+        cdef int acquired
+        if not PyThread_acquire_lock(self._lock, NOWAIT_LOCK):
+            if self._holder == PyThread_get_thread_ident():
+                return False
+            with nogil:
+                acquired = PyThread_acquire_lock_timed(self._lock, TLS_PATIENCE_US, 0)
+            if not acquired:
+                self._is_stuck = True
+                return False
+        self._holder = PyThread_get_thread_ident()
+        return True
+
+    cdef inline void release(self) noexcept:
+        self._holder = 0
+        PyThread_release_lock(self._lock)
+
+    cdef int acquire_surely(self) except -1:
+        if not self.acquire():
+            raise stuck()
+        return 0
+
+    @property
+    def error(self):
+        return stuck() if self._is_stuck else self._error
+
+    def feed(self, data):
+        self.acquire_surely()
+        try:
+            self._incoming.write(data)
+        finally:
+            self.release()
+
+    def read_into(self, view not None):
+        cdef Py_ssize_t filled = 0, size = len(view), count
+        self.acquire_surely()
+        try:
+            while filled < size and not self._receives and self._unread():
+                try:
+                    count = self._session.read(size - filled, view[filled:] if filled else view)
+                except ssl.SSLWantReadError:
+                    break
+                if count == 0:
+                    self.ended = True
+                    break
+                filled += count
+        finally:
+            self.release()
+        return filled
+
+    def seal(self, data):
+        self.acquire_surely()
+        try:
+            self._session.write(data)
+            return self._outgoing.read()
+        finally:
+            self.release()
+
+    @property
+    def unread(self):
+        self.acquire_surely()
+        try:
+            return self._unread()
+        finally:
+            self.release()
+
+    cdef bint _unread(self) except -1:
+        return not self.ended and (self._incoming.pending > 0 or self._session.pending() > 0)
+
+    def begin_sending(self):
+        self._sends = True
+
+    def end_sending(self):
+        cdef bytes unsent = b""
+        self._sends = False
+        if self.acquire():
+            try:
+                self._seal_queued()
+                unsent, self._unsent = self._unsent + self._outgoing.read(), b""
+            except Exception as error:
+                self._error = error
+            finally:
+                self.release()
+        return unsent or None
+
+    def begin_receiving(self):
+        self._receives, self._over = True, False
+
+    def end_receiving(self):
+        self._receives = False
+        if self.acquire():  # else somebody is at it
+            self.release()
+        inside = bytes(self._inside)
+        PyByteArray_Resize(self._inside, 0)
+        return inside
+
+    cdef int64_t put_pieces(self, const uint8_t *head, Py_ssize_t head_size, const uint8_t *data, Py_ssize_t size,
+                            const uint8_t *tail, Py_ssize_t tail_size) except -1:
+        # Queue three pieces, all of them or none: how many bytes.
+        cdef Py_ssize_t used = PyByteArray_GET_SIZE(self._queued), whole = head_size + size + tail_size
+        cdef uint8_t *p
+        if (not self._sends or PyBytes_GET_SIZE(self._unsent) or self._error is not None or self._is_stuck
+                or used + whole > TLS_QUEUED):
+            return 0
+        PyByteArray_Resize(self._queued, used + whole)
+        p = <uint8_t *> PyByteArray_AS_STRING(self._queued) + used
+        memcpy(p, head, head_size)
+        if size:
+            memcpy(p + head_size, data, size)
+        if tail_size:
+            memcpy(p + head_size + size, tail, tail_size)
+        return whole
+
+    def put(self, bytes data not None):
+        return self.put_pieces(<const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), NULL, 0, NULL, 0)
+
+    cpdef bint push(self) except -1:
+        if not self.acquire():
+            return not self._is_stuck  # else whoever has it goes on with what is queued
+        try:
+            return self._push()
+        except Exception as error:
+            self._error = error
+            return False
+        finally:
+            self.release()
+
+    cdef bint _push(self) except -1:
+        cdef bytes data
+        cdef int64_t sent
+        cdef Py_ssize_t size
+        if not self._sends:  # the loop has taken it back, and sends what is left
+            return True
+        self._seal_queued()
+        data = self._outgoing.read()
+        if PyBytes_GET_SIZE(self._unsent):
+            data = self._unsent + data
+        size = PyBytes_GET_SIZE(data)
+        if size == 0:
+            return True
+        sent = 0
+        if self._sends:  # else the loop has given this up meanwhile, and the file may be another's
+            sent = headrace_send(self.file, <const uint8_t *> PyBytes_AS_STRING(data), size, NULL, 0, NULL, 0)
+        self._unsent = b"" if sent == size else data[max(sent, 0):]
+        return sent == size
+
+    cdef int _seal_queued(self) except -1:
+        cdef bytes data
+        while PyByteArray_GET_SIZE(self._queued):
+            data = bytes(self._queued)
+            PyByteArray_Resize(self._queued, 0)
+            try:
+                self._session.write(data)
+            except BaseException:  # a signal, perhaps
+                if self._outgoing.pending == 0:
+                    self._queued[:0] = data
+                raise
+        return 0
+
+    cpdef int pull(self) except -1:
+        if not self.acquire():
+            self._over = self._over or self._is_stuck
+            return 0
+        try:
+            if self._receives and PyByteArray_GET_SIZE(self._inside) == 0:
+                self._over = self._pull()
+        except Exception as error:
+            self._error = error
+            self._over = True
+        except BaseException:  # a signal came just when something was opened, which is lost with it
+            self._error, self._over = ConnectionAbortedError("interrupted while TLS was read"), True
+            raise
+        finally:
+            self.release()
+        return 0
+
+    cdef bint _pull(self) except -1:
+        # Receive; whether this was the end.
+        cdef uint8_t[TLS_PIECE] received
+        cdef int64_t count = headrace_receive(self.file, received, TLS_PIECE)
+        if count > 0:
+            self._incoming.write(<bytes> received[:count])
+            self._open()
+        return count == 0 or count == -2 or self.ended
+
+    cdef int _open(self) except -1:
+        cdef Py_ssize_t count, used
+        while self._unread():
+            try:
+                count = self._session.read(TLS_PIECE, self._opened)
+            except ssl.SSLWantReadError:
+                return 0
+            if count == 0:
+                self.ended = True
+            used = PyByteArray_GET_SIZE(self._inside)
+            PyByteArray_Resize(self._inside, used + count)
+            memcpy(PyByteArray_AS_STRING(self._inside) + used, PyByteArray_AS_STRING(self._opened), count)
+        return 0
+
+    cdef int64_t move(self, uint8_t *data, Py_ssize_t size) except -3:
+        # Take what was pulled, as `headrace_receive` does.
+        cdef Py_ssize_t inside = PyByteArray_GET_SIZE(self._inside), count = min(inside, size)
+        cdef char *p = PyByteArray_AS_STRING(self._inside)
+        if count == 0:
+            return 0 if self._over else -1
+        memcpy(data, p, count)
+        memmove(p, p + count, inside - count)
+        PyByteArray_Resize(self._inside, inside - count)
+        return count
+
+    cdef inline bint has_more(self) noexcept:
+        return PyByteArray_GET_SIZE(self._inside) > 0
+
+    def take(self, Py_ssize_t size):
+        cdef bytearray taken = bytearray(size)
+        cdef int64_t count = self.move(<uint8_t *> PyByteArray_AS_STRING(taken), size)
+        return None if count < 0 else bytes(taken[:count])
+
+
 # The way of a batch that its own thread sends. See the plain twin in `headrace.buffers.direct_lane`.
 
 
@@ -671,7 +944,8 @@ cdef class DirectLane:
     is made, so that neither the garbage collector nor a signal comes in between.
     """
 
-    cdef int _file  # -1 while nothing may be sent
+    cdef TlsPipe _pipe  # None without TLS
+    cdef int _file  # of the socket that was lent last; -1 while nothing may be sent
     cdef double _until
     cdef readonly int32_t correlation_id
     cdef Py_ssize_t _most, _first
@@ -684,7 +958,7 @@ cdef class DirectLane:
     cdef bint _told
     cdef readonly double looked_at, answered_at
     cdef DirectReplies _replies  # None while the loop reads
-    cdef int _read_file
+    cdef int _read_file  # of the socket that was lent last
     cdef uint8_t _data[REPLIES]
     cdef Py_ssize_t _filled
     cdef list _answered
@@ -708,10 +982,14 @@ cdef class DirectLane:
         return self._replies is not None
 
     @cython.critical_section
-    def start(self, int file, int32_t correlation_id, double until):
+    def start(self, lent, int32_t correlation_id, double until):
         self.correlation_id = correlation_id
         self._until = until
-        self._file = file
+        self._pipe = <TlsPipe> lent if type(lent) is TlsPipe else None
+        if self._pipe is not None:
+            self._pipe.begin_sending()
+            lent = self._pipe.file
+        self._file = self._read_file = lent
 
     @cython.critical_section
     def stop(self):
@@ -721,6 +999,8 @@ cdef class DirectLane:
         rest = self._rest
         self._file = -1
         self._rest = None
+        if self._pipe is not None:
+            rest = self._pipe.end_sending()
         while self.in_flight:
             place = self._first
             way = <DirectPartition> self._ways[place]
@@ -762,8 +1042,12 @@ cdef class DirectLane:
         put_number(head + 4, 2, way._api)
         put_number(head + 6, 2, way._version)
         put_number(head + 8, 4, self.correlation_id)
-        sent = headrace_send(self._file, head, p - head, sealed._data.start, size,
-                             <const uint8_t *> PyBytes_AS_STRING(way._tail), tail)
+        if self._pipe is not None:
+            sent = self._pipe.put_pieces(head, p - head, sealed._data.start, size,
+                                         <const uint8_t *> PyBytes_AS_STRING(way._tail), tail)
+        else:
+            sent = headrace_send(self._file, head, p - head, sealed._data.start, size,
+                                 <const uint8_t *> PyBytes_AS_STRING(way._tail), tail)
         if sent <= 0:  # no room, or the connection is gone: whoever comes next finds out
             return False
         place = (self._first + self.in_flight) % self._most
@@ -782,6 +1066,14 @@ cdef class DirectLane:
             self._file = -1
             self._rest = (head[:p - head] + bytes(sealed.data) + way._tail)[sent:]
         return True
+
+    cdef bint push(self) except -1:
+        # Send what waits behind the step; False if the loop has to.
+        try:
+            return self._pipe is None or self._pipe.push()
+        except BaseException:  # a signal
+            surely(self._on_rest)
+            raise
 
     @cython.critical_section
     def take(self, data, Py_ssize_t count):
@@ -818,9 +1110,11 @@ cdef class DirectLane:
             self.drop()
         return taken
 
-    def read_by(self, int file, DirectReplies replies not None):
+    def read_by(self, DirectReplies replies not None):
         cdef Py_ssize_t index
-        self._read_file, self._filled = file, 0
+        if self._pipe is not None:
+            self._pipe.begin_receiving()
+        self._filled = 0
         self.failed = self._told = False
         for index in range(self.in_flight):
             self.failed = self.failed or not replies.serves(
@@ -838,7 +1132,9 @@ cdef class DirectLane:
         if self in (<DirectReplies> replies)._lanes:
             (<DirectReplies> replies)._lanes.remove(self)
         (<DirectReplies> replies).wake()
-        return self._data[:self._filled]
+        # First: another thread may be about to take some of it.
+        opened = self._pipe.end_receiving() if self._pipe is not None else b""
+        return self._data[:self._filled] + opened
 
     def take_answered(self):
         answered, self._answered = self._answered, []
@@ -854,7 +1150,13 @@ cdef class DirectLane:
         cdef int64_t base_offset, log_append_ms
         cdef double now = headrace_clock()
         self.looked_at = now
-        count = headrace_receive(self._read_file, self._data + self._filled, REPLIES - self._filled)
+        if self._pipe is not None:
+            self._pipe.pull()
+            if self._replies is not to:  # others had a turn
+                return True
+            count = self._pipe.move(self._data + self._filled, REPLIES - self._filled)
+        else:
+            count = headrace_receive(self._read_file, self._data + self._filled, REPLIES - self._filled)
         if count <= 0:
             return count == -1
         self._filled += count
@@ -892,7 +1194,7 @@ cdef class DirectLane:
             self._filled -= size
             memmove(self._data, self._data + size, self._filled)
             self.drop()
-        return True
+        return self._pipe is None or not self._pipe.has_more()  # for which nobody would be woken
 
 
 @cython.final
@@ -967,8 +1269,13 @@ cdef class DirectReplies:
         while index < len(self._lanes):
             lane = <DirectLane> self._lanes[index]
             index += 1
-            if not lane.failed and (lane.in_flight or idle) and not lane.receive(self):
-                lane.failed = True
+            if not lane.failed and (lane.in_flight or idle):
+                try:
+                    if not lane.receive(self):
+                        lane.failed = True
+                except BaseException:
+                    lane.failed = True
+                    raise
             failed = failed or (lane.failed and not lane._told)
         if failed:
             self.tell()
@@ -1090,7 +1397,7 @@ cdef class FetchLanes:
                     lane = lent[index]
                     if lane.lent and lane.file == files[index + 1]:
                         try:
-                            if not lane.take(self):
+                            if not (lane.take(self) and lane.push()):
                                 lane.lent, lane.failed = False, True
                         except BaseException:  # no memory
                             lane.lent, lane.failed = False, True
@@ -1114,6 +1421,7 @@ cdef class FetchLane:
     cdef readonly int32_t correlation_id, session_epoch, partition
     cdef readonly int64_t sent_bytes, reply_bytes, exchanges
     cdef readonly double written_at
+    cdef TlsPipe _pipe  # None without TLS
     cdef object _topic, _known, _phase
     cdef bytes _request, _empty_request, _before, _between, _tail, _empty_reply
     cdef Py_ssize_t _epoch_at, _partition_at, _leader_at, _offset_at, _empty_epoch_at, _known_at
@@ -1130,7 +1438,7 @@ cdef class FetchLane:
     def __dealloc__(self):
         free(self._data)
 
-    def start(self, int file, shapes not None, session not None, in_flight not None):
+    def start(self, lent, shapes not None, session not None, in_flight not None):
         request, reply = shapes
         if self._data == NULL:
             self._data = <uint8_t *> malloc(REPLY)
@@ -1145,13 +1453,21 @@ cdef class FetchLane:
         self.correlation_id, self.session_epoch, self.partition, self.written_at = in_flight
         self.exchanges = self.sent_bytes = self.reply_bytes = self._filled = 0
         self._rest = None
-        self.file = file
+        self._pipe = <TlsPipe> lent if type(lent) is TlsPipe else None
+        if self._pipe is not None:
+            self._pipe.begin_sending()
+            self._pipe.begin_receiving()
+            lent = self._pipe.file
+        self.file = lent
         self.failed = self.told = False
         self.lent = True
 
     def stop(self):
         self._stops += 1
-        data, rest = self._data[:self._filled], self._rest
+        opened, unsent = b"", None
+        if self._pipe is not None:
+            opened, unsent = self._pipe.end_receiving(), self._pipe.end_sending()
+        data, rest = self._data[:self._filled] + opened, unsent or self._rest
         self.lent = self.failed = self.told = False
         self.file = -1
         self._filled = 0
@@ -1160,8 +1476,14 @@ cdef class FetchLane:
 
     cdef bint take(self, FetchLanes to) except -1:
         # Take what has come; False if it is to be read in the general way.
-        cdef int64_t count = headrace_receive(self.file, self._data + self._filled, REPLY - self._filled)
-        cdef int64_t size
+        cdef int64_t count, size, stops = self._stops
+        if self._pipe is not None:
+            self._pipe.pull()
+            if self._stops != stops:  # others had a turn
+                return True
+            count = self._pipe.move(self._data + self._filled, REPLY - self._filled)
+        else:
+            count = headrace_receive(self.file, self._data + self._filled, REPLY - self._filled)
         if count < 0:
             return count == -1
         self._filled += count
@@ -1173,6 +1495,10 @@ cdef class FetchLane:
         if size < 4 or size > REPLY - 4 or self._filled > size + 4:
             return False
         return self._filled < size + 4 or self._reply(self._data + 4, size, to)
+
+    cdef bint push(self) except -1:
+        # Send what waits behind the step; False if the loop has to.
+        return self._pipe is None or self._pipe.push()
 
     cdef bint _reply(self, const uint8_t *p, Py_ssize_t size, FetchLanes to) except -1:
         # A whole reply, without its length.
@@ -1349,7 +1675,10 @@ cdef class FetchLane:
                 put_number(frame, 4, <uint64_t> (size - 4))
             put_number(frame + self._epoch_at, 4, <uint32_t> epoch)
         put_number(frame + 8, 4, <uint32_t> correlation_id)
-        sent = headrace_send(self.file, frame, size, NULL, 0, NULL, 0)
+        if self._pipe is not None:
+            sent = self._pipe.put_pieces(frame, size, NULL, 0, NULL, 0)
+        else:
+            sent = headrace_send(self.file, frame, size, NULL, 0, NULL, 0)
         if sent <= 0:
             return False
         if sent < size:
@@ -1480,7 +1809,7 @@ cdef class RecordAccumulator:
                 return False
             self._slots[partition] = None
             del self._open[partition]
-        if lane._rest is not None:
+        if lane._rest is not None or not lane.push():
             surely(lane._on_rest)
         elif lane.failed and not lane._told and lane._replies is not None:
             lane._replies.tell()

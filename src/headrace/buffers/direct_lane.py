@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import select
-import socket
 import struct
 import threading
 import time
@@ -25,8 +24,9 @@ from typing import Any, Final
 from headrace.buffers.buffer_pool import BufferPool
 from headrace.buffers.closed_batch import ClosedBatch
 from headrace.buffers.report_run import ReportRun
+from headrace.buffers.tls_pipe import Lendable, pipe_of
 
-__all__ = ["DirectLane", "DirectPartition", "DirectReplies", "receive_now", "uvarint"]
+__all__ = ["DirectLane", "DirectPartition", "DirectReplies", "uvarint"]
 
 _MOST_BYTES: Final = 16_384
 _MOST_STEM: Final = 1_019
@@ -101,13 +101,14 @@ class DirectLane:
         looked_at, answered_at: monotonic seconds; when such a thread looked for replies last, and when it took one.
     """
 
-    __slots__ = ("_answered", "_batches", "_data", "_file", "_most", "_on_rest", "_read_file", "_replies", "_rest",
+    __slots__ = ("_answered", "_batches", "_data", "_most", "_on_rest", "_pipe", "_replies", "_rest", "_sends",
                  "_until", "answered_at", "correlation_id", "failed", "looked_at", "told")
 
     def __init__(self, most: int, on_rest: Callable[[], object]) -> None:
-        self._file, self._until, self.correlation_id = -1, 0.0, 0
+        self._pipe = pipe_of(-1)
+        self._sends, self._until, self.correlation_id = False, 0.0, 0
         self._most, self._on_rest = most, on_rest
-        self._read_file, self._replies = -1, _nobody
+        self._replies = _nobody
         self.failed = self.told = False
         self.looked_at = self.answered_at = 0.0
         self._data = bytearray()
@@ -120,35 +121,38 @@ class DirectLane:
         """Batches that were sent and await their reply."""
         return len(self._batches)
 
-    def start(self, file: int, correlation_id: int, until: float) -> None:
+    def start(self, lent: Lendable, correlation_id: int, until: float) -> None:
         """Let batches be sent.
 
         Args:
-            file: descriptor of the connection's socket, which nobody else writes to from now on.
+            lent: the connection, which nobody else writes to from now on.
             correlation_id: of the next request.
             until: monotonic seconds after which nothing is sent.
         """
-        self._file, self.correlation_id, self._until = file, correlation_id, until
+        self._pipe, self.correlation_id, self._until = pipe_of(lent), correlation_id, until
+        self._sends = True
+        self._pipe.begin_sending()
 
     def stop(self) -> tuple[list[tuple[Any, ClosedBatch, Any, int, float]], bytes | None]:
         """Let no more be sent.
 
         Returns:
             What is in flight, oldest first: the partition's owner, the batch, the same sealed, the size of its frame,
-            and when it was sent, in monotonic seconds. And the bytes of the last request that the kernel did not take,
-            None for none.
+            and when it was sent, in monotonic seconds. And the bytes that the kernel did not take, as they go over the
+            wire, None for none.
         """
         batches = [(way.owner, batch, sealed, way.frame_bytes(batch), sent_at)
                    for way, batch, sealed, sent_at in self._batches]
         rest = self._rest
-        self._file, self._rest = -1, None
+        self._sends, self._rest = False, None
         self._batches.clear()
+        rest = self._pipe.end_sending() or rest
         return batches, rest
 
     def send(self, way: DirectPartition, batch: ClosedBatch) -> bool:
         """Write the request with a batch of records; False if it has to go the general way."""
         now = time.monotonic()  # a batch that has lingered was opened long ago
-        if (self._file < 0 or len(self._batches) == self._most or now >= self._until
+        if (not self._sends or len(self._batches) == self._most or now >= self._until
                 or now - way.used_at > _QUIET_S or batch.size_bytes > _MOST_BYTES
                 or len(way.stem) > _MOST_STEM):
             return False
@@ -156,10 +160,9 @@ class DirectLane:
         sealed.stamp(way.producer_id, way.epoch, way.sequence)
         whole = way.frame_bytes(batch)
         start = _START.pack(whole - 4, way.api, way.version, self.correlation_id)
-        parts: list[bytes | bytearray] = [start, way.stem, way.length(batch), sealed.data, way.tail]
-        try:
-            sent = os.writev(self._file, parts)
-        except OSError:  # no room, or the connection is gone: whoever comes next finds out
+        frame = b"".join((start, way.stem, way.length(batch), sealed.data, way.tail))
+        sent = self._pipe.put(frame)
+        if not sent:
             return False
         self._batches.append((way, batch, sealed, now))
         self.correlation_id = self.correlation_id + 1 & _MASK
@@ -169,7 +172,8 @@ class DirectLane:
         if self.is_read and not self._replies.serves(batch):
             self.failed = True
         if sent < whole:
-            self._file, self._rest = -1, b"".join(parts)[sent:]
+            self._sends, self._rest = False, frame[sent:]
+        if sent < whole or not self._pipe.push():
             self._on_rest()
         elif self.failed and not self.told:
             self._replies.tell()
@@ -212,14 +216,13 @@ class DirectLane:
         """Other threads than the loop's read the replies."""
         return self._replies is not _nobody
 
-    def read_by(self, file: int, replies: DirectReplies) -> None:
+    def read_by(self, replies: DirectReplies) -> None:
         """Let other threads read the replies, from the first byte of one on. It has failed if they may not.
 
         Args:
-            file: descriptor of the connection's socket, which the loop does not read from now on.
-            replies: takes them.
+            replies: takes them. The loop does not read the connection from now on.
         """
-        self._read_file = file
+        self._pipe.begin_receiving()
         self._data.clear()
         self.failed, self.told = not all(replies.serves(batch) for _, batch, _, _ in self._batches), False
         self.looked_at = self.answered_at = time.monotonic()
@@ -235,7 +238,8 @@ class DirectLane:
         with suppress(ValueError):  # they have ended
             replies.lanes.remove(self)
         replies.wake()
-        return bytes(self._data)
+        opened = self._pipe.end_receiving()  # first: another thread may be about to take some of it
+        return bytes(self._data) + opened
 
     def take_answered(self) -> list[tuple[Any, int, int, int, int, int, float, float]]:
         """What other threads have taken since the last call.
@@ -250,7 +254,8 @@ class DirectLane:
     def receive(self, to: DirectReplies) -> bool:
         """Bytes may have come: take the replies that are whole. False if the loop has to read."""
         self.looked_at = now = time.monotonic()
-        received = receive_now(self._read_file, _MOST_REPLIES - len(self._data))
+        self._pipe.pull()
+        received = self._pipe.take(_MOST_REPLIES - len(self._data)) if self._replies is to else None
         if received is None:
             return True
         self._data += received
@@ -374,7 +379,7 @@ class DirectReplies:
             if awake is not None and awake.acquire(blocking=False):
                 self.waiting -= 1
                 return
-            found, _, _ = select.select([wake, *(lane._read_file for lane in self.lanes)], [], [], left_s)
+            found, _, _ = select.select([wake, *(lane._pipe.file for lane in self.lanes)], [], [], left_s)
             self.waiting -= 1
             if wake in found and not self.waiting:  # else others have not seen it yet
                 with suppress(BlockingIOError):
@@ -385,17 +390,6 @@ class DirectReplies:
 
 
 _nobody: Any = object()
-
-
-def receive_now(file: int, size: int) -> bytes | None:
-    """What a socket has, at most so many bytes: None for nothing yet, empty at the end or where it is gone."""
-    with socket.socket(fileno=os.dup(file)) as shared:
-        try:
-            return shared.recv(size, socket.MSG_DONTWAIT)
-        except (BlockingIOError, InterruptedError):
-            return None
-        except OSError:
-            return b""
 
 
 def uvarint(number: int) -> bytes:

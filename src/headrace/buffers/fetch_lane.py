@@ -20,7 +20,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from headrace.buffers.direct_lane import receive_now, uvarint
+from headrace.buffers.direct_lane import uvarint
+from headrace.buffers.tls_pipe import Lendable, pipe_of
 from headrace.errors import CorruptRecordError
 from headrace.records.header import scan
 
@@ -129,7 +130,7 @@ class FetchLanes:
                 with suppress(BlockingIOError):
                     os.eventfd_read(wake)
             for lane, file in lent:
-                if file in found and lane.lent and lane.file == file and not lane.take(self):
+                if file in found and lane.lent and lane.file == file and not (lane.take(self) and lane._pipe.push()):
                     lane.lent, lane.failed = False, True
             if wake in found or self._is_to_be_told() or (not found and left_s <= 0):
                 return
@@ -142,14 +143,14 @@ class FetchLane:
         lent: replies may be taken.
         failed: something came that is to be read in the general way; the loop has not taken the connection back yet.
         told: the loop was asked to do that.
-        file: descriptor of the socket; -1 for none.
+        file: descriptor of the socket; -1 while it is not lent.
         correlation_id, session_epoch, partition: of the request in flight; the last is -1 unless that names just one.
         exchanges, sent_bytes, reply_bytes: replies taken since `start`, and bytes of requests and replies.
         written_at: when the request in flight was written, in monotonic seconds.
     """
 
     def __init__(self) -> None:
-        self.file = -1
+        self.file, self._pipe = -1, pipe_of(-1)
         self.lent = self.failed = self.told = False
         self.correlation_id = self.session_epoch = self.partition = 0
         self.exchanges = self.sent_bytes = self.reply_bytes = 0
@@ -159,13 +160,13 @@ class FetchLane:
         self._stops = 0
 
     def start(
-        self, file: int, shapes: FetchShapes, session: tuple[str, Mapping[tuple[str, int], Any], object],
+        self, lent: Lendable, shapes: FetchShapes, session: tuple[str, Mapping[tuple[str, int], Any], object],
         in_flight: tuple[int, int, int, float],
     ) -> None:
         """Let replies be taken.
 
         Args:
-            file: descriptor of the connection's socket, which nobody else reads or writes from now on.
+            lent: the connection, which nobody else reads or writes from now on.
             shapes: what requests and replies are made of.
             session: the topic, the session's partitions, and the phase of those whose records are wanted. Each
                 partition has its `state`, `epoch`, `leader_epoch` and `fetch_offset`, which is moved.
@@ -177,7 +178,10 @@ class FetchLane:
         self.exchanges = self.sent_bytes = self.reply_bytes = 0
         self._data.clear()
         self._rest = None
-        self.file = file
+        self._pipe = pipe_of(lent)
+        self._pipe.begin_sending()
+        self._pipe.begin_receiving()
+        self.file = self._pipe.file
         self.failed = self.told = False
         self.lent = True
 
@@ -185,11 +189,12 @@ class FetchLane:
         """Let no more be taken. A thread that waits is to be woken.
 
         Returns:
-            The bytes that have come and were not taken, and those of the request in flight that the kernel did not
-            take, None for none.
+            The bytes that have come and were not taken, and those that the kernel did not take, as they go over the
+            wire, None for none.
         """
         self._stops += 1
-        data, rest = bytes(self._data), self._rest
+        opened, unsent = self._pipe.end_receiving(), self._pipe.end_sending()
+        data, rest = bytes(self._data) + opened, unsent or self._rest
         self.lent = self.failed = self.told = False
         self.file = -1
         self._data.clear()
@@ -198,7 +203,9 @@ class FetchLane:
 
     def take(self, to: FetchLanes) -> bool:
         """Take what has come; False if it is to be read in the general way."""
-        received = receive_now(self.file, _MOST_BYTES - len(self._data))
+        stops = self._stops
+        self._pipe.pull()
+        received = self._pipe.take(_MOST_BYTES - len(self._data)) if self._stops == stops else None
         if received is None:
             return True
         self._data += received
@@ -326,9 +333,8 @@ class FetchLane:
         for index, numbers in enumerate(asked):
             for packer, place, number in zip((_INT32, _INT32, _INT64), places, numbers, strict=True):
                 packer.pack_into(frame, place + index * size, number)
-        try:
-            sent = os.write(self.file, frame)
-        except OSError:
+        sent = self._pipe.put(bytes(frame))
+        if not sent:
             return False
         if sent < len(frame):
             self._rest = bytes(frame[sent:])

@@ -151,9 +151,9 @@ class Connection(asyncio.BufferedProtocol):
         """Let somebody else write requests here, always when no other is under way, until the connection is lost.
 
         Returns:
-            False if that cannot be: the socket is not open, or its bytes go through TLS.
+            False if that cannot be: the socket is not open, or the loop has something to write.
         """
-        if self.state is not ConnectionState.READY or self._outlet is None or self._outlet.file < 0:
+        if self.state is not ConnectionState.READY or self._outlet is None or self._outlet.lendable is None:
             return False
         assert self._borrower in (None, borrower), "one borrower has it until it is lost"
         self._borrower = borrower
@@ -174,8 +174,8 @@ class Connection(asyncio.BufferedProtocol):
             self.pipeline.in_flight.append(call)
             self._traffic.on_sent(call.send.request, size_bytes)
             self._expire_by(call.reply_by())
-        if rest is not None and self._outlet is not None:
-            self._outlet.write([rest])
+        if self._outlet is not None:
+            self._outlet.take_back(rest)
 
     def lend_replies(self) -> bool:
         """Let the borrower have what comes, until that or the connection is taken back (decision 0053).
@@ -183,12 +183,12 @@ class Connection(asyncio.BufferedProtocol):
         Returns:
             False if that cannot be: it does not have the connection, or a part of a reply has come.
         """
-        if (not self._lent or self._borrower is None or self._replies_lent or self._outlet is None
-                or self._inlet is None or self._reader.free is None):
+        if (not self._lent or self._borrower is None or self._replies_lent or self._inlet is None
+                or self._reader.free is None or not self._inlet.empty):
             return False
         self._inlet.close()
         self._replies_lent = True
-        self._borrower.start_reading(self._outlet.file)
+        self._borrower.start_reading()
         return True
 
     def take_back_replies(self) -> None:
@@ -213,19 +213,18 @@ class Connection(asyncio.BufferedProtocol):
         """Let somebody else take the reply to the only request in flight, and send what follows (decision 0052).
 
         Returns:
-            False if that cannot be: this is not the only request, its reply has begun to come, or the bytes go through
-            TLS.
+            False if that cannot be: this is not the only request, or its reply has begun to come.
         """
         if (self._lent or self._borrower is not None or self.state is not ConnectionState.READY or self._paused
-                or self._outlet is None or self._inlet is None or self._outlet.file < 0 or self._waiting
+                or self._outlet is None or self._inlet is None or self._waiting
                 or len(self.pipeline.in_flight) != 1 or self.pipeline.in_flight[0].send is not send
-                or self._reader.free is None):
+                or self._reader.free is None or not self._inlet.empty or (lent := self._outlet.lendable) is None):
             return False
         self._expire_by(self._settings.clock() + _LENT_S)
         call = self.pipeline.in_flight.popleft()
         self._inlet.close()
         self._lent, self._lent_to = True, reader
-        reader.start(self._outlet.file, call)
+        reader.start(lent, call)
         return True
 
     def _take_back_reading(self) -> None:
@@ -238,8 +237,8 @@ class Connection(asyncio.BufferedProtocol):
         self._used_at = call.written_at
         self._expire_by(call.reply_by())
         self._traffic.on_taken_back(reader.request_name, taken.exchanges, taken.sent_bytes, taken.reply_bytes)
-        if taken.rest is not None and self._outlet is not None:
-            self._outlet.write([taken.rest])
+        if self._outlet is not None:
+            self._outlet.take_back(taken.rest)
         self._read_again(taken.data)
 
     def _read_again(self, data: bytes) -> None:
@@ -259,12 +258,13 @@ class Connection(asyncio.BufferedProtocol):
     def _lend_again(self) -> None:
         """Let the borrower write if nothing else is under way."""
         if (self._lent or self._borrower is None or self.pipeline or self._waiting or self._paused
-                or self.state is not ConnectionState.READY or self._outlet is None or self._outlet.file < 0):
+                or self.state is not ConnectionState.READY or self._outlet is None
+                or (lent := self._outlet.lendable) is None):
             return
         now = self._settings.clock()
         self._expire_by(now + _LENT_S)  # sees to replies that do not come; nothing is written behind it
         self._lent = True
-        self._borrower.start(self._outlet.file, self.pipeline.next_id, self._expires_at)
+        self._borrower.start(lent, self.pipeline.next_id, self._expires_at)
 
     def pause_writing(self) -> None:
         """The kernel takes no more for now (called by asyncio)."""

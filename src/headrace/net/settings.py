@@ -14,11 +14,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum
 from typing import Any, Protocol
 
+from headrace.buffers import Lendable
 from headrace.errors import KafkaError
 from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.net.auth.mechanisms import MechanismSource, mechanism_source
 from headrace.net.stats import ClientStats, DirectExchange
 from headrace.net.timers import Clock
+from headrace.net.tls_stream import TlsStream
 from headrace.slotted import field, slotted
 from headrace.states import Transitions, from_each
 from headrace.types.records import NodeAddress
@@ -110,18 +112,18 @@ class Borrower(Protocol):
         """False when nothing will be written any more: then it is ended."""
         ...
 
-    def start(self, file: int, correlation_id: int, until: float) -> None:
+    def start(self, lent: Lendable, correlation_id: int, until: float) -> None:
         """Requests may be written.
 
         Args:
-            file: descriptor of the socket.
+            lent: where to.
             correlation_id: of the next request.
             until: monotonic seconds after which none may be written.
         """
 
     def stop(self) -> tuple[int, list[tuple[ClientRequest, int]], bytes | None]:
         """No more may be written: the next correlation id, the requests in flight with the sizes of their frames, and
-        what the kernel did not take.
+        what the kernel did not take, as it goes over the wire.
         """
         ...
 
@@ -129,7 +131,7 @@ class Borrower(Protocol):
         """So many bytes have come: the requests to which they are the usual replies; none if they are anything else."""
         ...
 
-    def start_reading(self, file: int) -> None:
+    def start_reading(self) -> None:
         """Bytes that come are the borrower's, from the first one of a reply on, until `stop_reading`."""
 
     def stop_reading(self) -> bytes:
@@ -153,8 +155,8 @@ class Reader(Protocol):
 
     request_name: str
 
-    def start(self, file: int, call: ClientRequest) -> None:
-        """The socket with this descriptor is the reader's until `stop`.
+    def start(self, lent: Lendable, call: ClientRequest) -> None:
+        """The connection is the reader's until `stop`.
 
         This request is in flight, nothing else is, and no byte of its reply has come.
         """
@@ -171,7 +173,7 @@ class TakenBack:
     Attributes:
         call: the request that is in flight now.
         data: bytes that have come in answer to it.
-        rest: bytes of it that the kernel did not take; None for none.
+        rest: bytes of it that the kernel did not take, as they go over the wire; None for none.
         exchanges, sent_bytes, reply_bytes: requests that were answered meanwhile, and bytes both ways.
     """
 
@@ -213,45 +215,23 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
 
     async def connect(protocol: asyncio.BufferedProtocol, node: NodeAddress) -> None:
         loop = asyncio.get_running_loop()
-        factory = asyncio.Protocol if tls is not None else lambda: protocol
-        # TLS begins on an open stream, for only so both are known: what they hold back is not with the kernel yet.
+        stream = protocol if tls is None else TlsStream(protocol, tls, node.host)
         # With one address there is nothing to race, and a race that is cancelled forgets its socket (Python 3.11).
         # Only asyncio's own loops race at all; uvloop's, for one, tries one address after the other.
         race: dict[str, Any] = {}
         if isinstance(loop, asyncio.BaseEventLoop) and not _is_address(node.host):
             race["happy_eyeballs_delay"] = _NEXT_ADDRESS_AFTER_S
-        transport, _ = await loop.create_connection(factory, node.host, node.port, family=family, **race)
-        stream = transport.get_extra_info("socket")
-        stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, config["socket.keepalive.enable"])
-        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, config["socket.nagle.disable"])
+        transport, _ = await loop.create_connection(lambda: stream, node.host, node.port, family=family, **race)
+        opened = transport.get_extra_info("socket")
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, config["socket.keepalive.enable"])
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, config["socket.nagle.disable"])
         for option, size in sizes:
             if size:
-                stream.setsockopt(socket.SOL_SOCKET, option, size)
-        if tls is not None:
-            secure = await loop.start_tls(transport, protocol, tls, server_hostname=node.host)
-            if secure is None or transport.is_closing():
-                raise ConnectionResetError("closed right after the TLS handshake")
-            protocol.connection_made(_Secure(secure, transport))
+                opened.setsockopt(socket.SOL_SOCKET, option, size)
+        if isinstance(stream, TlsStream):
+            await stream.begin()
 
     return connect
-
-
-class _Secure(asyncio.Transport):
-    """A TLS stream that also knows what waits in the stream below it."""
-
-    def __init__(self, secure: asyncio.Transport, below: asyncio.Transport) -> None:
-        super().__init__()
-        self._secure, self._below = secure, below
-        self.write, self.abort, self.close = secure.write, secure.abort, secure.close  # type: ignore[method-assign]
-        self.set_write_buffer_limits = secure.set_write_buffer_limits  # type: ignore[method-assign]
-
-    def is_closing(self) -> bool:
-        """True when nothing more will be written."""
-        return self._secure.is_closing() or self._below.is_closing()
-
-    def get_write_buffer_size(self) -> int:
-        """Bytes that the kernel does not have yet."""
-        return self._secure.get_write_buffer_size() + self._below.get_write_buffer_size()
 
 
 def _is_address(host: str) -> bool:

@@ -11,7 +11,9 @@ import socket
 import sys
 from collections.abc import Sequence
 
+from headrace.buffers import Lendable
 from headrace.errors import KafkaError, KafkaException, ProtocolError
+from headrace.net.tls_stream import TlsStream
 from headrace.records import FrameMemory
 from headrace.wire.frame_reader import FrameReader
 
@@ -63,10 +65,11 @@ class Inlet:
         transport: the socket's.
     """
 
-    __slots__ = ("_mark", "_socket", "_transport")
+    __slots__ = ("_mark", "_pipe", "_socket", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._mark, self._transport = 0, transport
+        self._pipe = transport.pipe if isinstance(transport, TlsStream) else None
         self._socket = None
         if sys.platform == "linux" and transport.get_extra_info("ssl_object") is None:
             self._socket = transport.get_extra_info("socket")
@@ -87,6 +90,11 @@ class Inlet:
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
         except OSError:  # the socket is closed, or the kernel knows no such thing
             self._socket = None
+
+    @property
+    def empty(self) -> bool:
+        """All that has come was handed over."""
+        return self._pipe is None or not self._pipe.unread
 
     def close(self) -> None:
         """Do not wake the loop: somebody else reads."""
@@ -109,7 +117,7 @@ class FrameWriter:
         transport: the socket's. Its protocol calls `resume()` in `resume_writing()`.
     """
 
-    __slots__ = ("_file", "_rest", "_shared", "_transport")
+    __slots__ = ("_file", "_rest", "_shared", "_tls", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -118,12 +126,17 @@ class FrameWriter:
         opened = transport.get_extra_info("socket")
         plain = opened is not None and transport.get_extra_info("ssl_object") is None
         self._file = opened.fileno() if plain and hasattr(os, "writev") else -1
-        transport.set_write_buffer_limits(high=0 if plain else 1, low=0)  # with 0 TLS would pause when it is empty
+        self._tls = transport if isinstance(transport, TlsStream) else None
+        transport.set_write_buffer_limits(high=0, low=0)
 
     @property
-    def file(self) -> int:
-        """Descriptor of the socket while its bytes may be written past asyncio; else -1."""
-        return -1 if self.full else self._file
+    def lendable(self) -> Lendable | None:
+        """What others may write to past asyncio; None while asyncio has something to write."""
+        if self.full:
+            return None
+        if self._tls is not None:
+            return self._tls.pipe
+        return self._file if self._file >= 0 else None
 
     @property
     def full(self) -> bool:
@@ -149,6 +162,13 @@ class FrameWriter:
                 self._rest = _behind(parts, sent)
                 self.resume()
 
+    def take_back(self, rest: bytes | None) -> None:
+        """Others have written, and the kernel did not take this of it: through TLS it is sealed already."""
+        if self._tls is not None:
+            self._tls.take_back(rest)
+        elif rest is not None:
+            self.write([rest])
+
     def resume(self) -> bool:
         """Write what waits; False if the kernel has no room for all of it."""
         while self._rest:
@@ -166,7 +186,7 @@ class FrameWriter:
 
     def lost(self) -> None:
         """The socket is gone, and its file descriptor may soon be another's."""
-        self._file = -1
+        self._file, self._tls = -1, None
 
     def abort(self) -> None:
         """Close the socket, whatever waits."""

@@ -36,7 +36,7 @@ class Replies:
         self.done = 0
         self.replies = twin.DirectReplies(self.runs, self.pool, AtOnce, self.wake, self.on_failed, self.on_done)
         self.told: list[tuple[str, int | None, Any]] = []
-        self.lane.read_by(self.bench.ours.fileno(), self.replies)
+        self.lane.read_by(self.replies)
 
     def on_failed(self) -> None:
         self.failures.append(self.lane.failed)
@@ -274,7 +274,7 @@ def test_there_is_no_wait_while_reports_are_to_be_served(reading: Replies) -> No
 
 def test_several_connections_are_waited_for_at_once(twin: Any) -> None:
     first, second = Replies(twin), Bench(twin)
-    second.lane.read_by(second.ours.fileno(), first.replies)
+    second.lane.read_by(first.replies)
     second.accumulator.append(b"x", None, 0, 1_000, None, lambda error, message: first.told.append(("second", 0, 0)))
     first.add("first")
     second.theirs.sendall(replied(FROM, 5))
@@ -323,7 +323,7 @@ def test_no_more_connections_are_read_than_can_be_waited_for(twin: Any) -> None:
     others = [Bench(twin) for _ in range(14)]
     for number, other in enumerate(others):
         assert reading.replies.has_room, number
-        other.lane.read_by(other.ours.fileno(), reading.replies)
+        other.lane.read_by(reading.replies)
     assert not reading.replies.has_room
     others[-1].theirs.close()
     reading.receive()  # also the last one
@@ -341,7 +341,7 @@ def test_replies_that_somebody_waits_for_who_does_not_serve_reports_stay_the_loo
     reading.lane.read_by_loop()
     reading.add("before")
     reading.add("in flight when they are lent", **({"callback": AtOnce()} if waited_for else {}))
-    reading.lane.read_by(reading.bench.ours.fileno(), reading.replies)
+    reading.lane.read_by(reading.replies)
     assert (reading.lane.failed, reading.replies.ready) == (waited_for, not waited_for)
     reading.answer(replied(FROM, 70) + replied(FROM + 1, 71))
     reading.receive(0.05)

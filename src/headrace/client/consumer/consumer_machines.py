@@ -165,12 +165,12 @@ class ConsumerMachines:
         self.client.driver.wake()
 
     def receive_directly(self, look_again: Callable[[], object]) -> None:
-        """Let the thread that waits for records receive them by itself, where sockets can be lent.
+        """Let the thread that waits for records receive them by itself, where it can.
 
         Args:
             look_again: has it see that it may.
         """
-        if threads_may_receive() and self.config["security.protocol"] in ("plaintext", "sasl_plaintext"):
+        if threads_may_receive():
             self._look_again, self.fetcher.lending.lends = look_again, True
 
     def receive_now(self) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from headrace.buffers import FetchLane, FetchLanes
+from headrace.buffers import FetchLane, FetchLanes, Lendable
 from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.machines.consumer.fetch_lending import FetchLending, LendFetch
 from headrace.machines.consumer.subscription import PositionPhase
@@ -132,12 +132,12 @@ class _LentFetches:
         """The connection may be lent next."""
         self._effect, self._shapes, self.connection = effect, shapes, connection
 
-    def start(self, file: int, call: ClientRequest) -> None:
+    def start(self, lent: Lendable, call: ClientRequest) -> None:
         """See `net.settings.Reader`."""
         effect = self._effect
         assert effect is not None
         self._call, self.request_name = call, request_name(call.send.request)
-        self.lane.start(file, self._shapes, (effect.topic, effect.known, PositionPhase.FETCH),
+        self.lane.start(lent, self._shapes, (effect.topic, effect.known, PositionPhase.FETCH),
                         (call.correlation_id, effect.session_epoch, effect.partition, call.written_at))
         self._to.look_again()
 

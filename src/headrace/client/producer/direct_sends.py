@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from headrace.buffers import DirectLane, DirectPartition, DirectReplies, Polling, RecordAccumulator
+from headrace.buffers import DirectLane, DirectPartition, DirectReplies, Lendable, Polling, RecordAccumulator
 from headrace.client.producer.reports import DeliveryReportQueue
 from headrace.client.statistics import ProducerStatistics
 from headrace.machines.cluster.in_flight import LAST_CORRELATION_ID, ClientRequest
@@ -224,9 +224,9 @@ class _LentConnection:
         """See `net.settings.Borrower`."""
         return bool(self.ways)
 
-    def start(self, file: int, correlation_id: int, until: float) -> None:
+    def start(self, lent: Lendable, correlation_id: int, until: float) -> None:
         """See `net.settings.Borrower`."""
-        self.lane.start(file, correlation_id, until)
+        self.lane.start(lent, correlation_id, until)
 
     def stop(self) -> tuple[int, list[tuple[ClientRequest, int]], bytes | None]:
         """See `net.settings.Borrower`."""
@@ -258,10 +258,10 @@ class _LentConnection:
             sends.deliver_events()
         return exchanges
 
-    def start_reading(self, file: int) -> None:
+    def start_reading(self) -> None:
         """See `net.settings.Borrower`."""
         assert self._sends.replies is not None
-        self.lane.read_by(file, self._sends.replies)
+        self.lane.read_by(self._sends.replies)
 
     def stop_reading(self) -> bytes:
         """See `net.settings.Borrower`."""

@@ -27,6 +27,7 @@ from headrace.client.statistics import ProducerStatistics
 from headrace.client.waits import threads_may_receive
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
+from headrace.interpreter import has_gil
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import MetadataChanged, MetadataFailed
 from headrace.machines.machine import Effect, Event
@@ -133,8 +134,8 @@ class ProducerEngine:
         limits, backoff = self._limits()
         if self.transactions is None:
             sequences = Sequences(config["enable.idempotence"], limits.request_timeout_s, backoff)
-            # A plain step can be interrupted half way, and bytes under TLS go through asyncio.
-            lends = implementation == "native" and config["security.protocol"] in ("plaintext", "sasl_plaintext")
+            # A plain step can be interrupted half way; a session of TLS is guarded by the GIL, where it is lent.
+            lends = implementation == "native" and (has_gil() or not config["security.protocol"].endswith("ssl"))
             return Sender(self._batch_queues, sequences, self.client.metadata, limits, backoff, lends=lends)
         return Sender(self._batch_queues, self.transactions.sequences(), self.client.metadata, limits, backoff,
                       self.transactions.machine)
