@@ -22,13 +22,14 @@ from headrace.buffers import (
     report_run,
     spin_wait,
     tether,
+    tls_pipe,
 )
 from headrace.records import batch, builder, hashing, header, message
 from headrace.records.columns import capsules, columns, joined_rows
 
 _MODULES = (batch, buffer_pool, builder, capsules, closed_batch, column_input, columns, delivery_future, direct_lane,
             fast_path, fetch_lane, future_condition, hashing, header, joined_rows, loop_turns, message,
-            record_accumulator, report_run, spin_wait, tether)
+            record_accumulator, report_run, spin_wait, tether, tls_pipe)
 
 
 class Twin(SimpleNamespace):

@@ -251,9 +251,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_left_over(self, outlet: FrameWriter, data: bytes) -> None:
         """Bytes that came while the connection was lent, and were not taken."""
-        if self._outlet is outlet:  # still the same socket
-            self.get_buffer(-1)[:len(data)] = data
-            self.buffer_updated(len(data))
+        left = memoryview(data)
+        while left and self._outlet is outlet:  # still the same socket
+            buffer = self.get_buffer(-1)
+            count = min(len(left), len(buffer))
+            buffer[:count] = left[:count]
+            left = left[count:]
+            self.buffer_updated(count)
 
     def _lend_again(self) -> None:
         """Let the borrower write if nothing else is under way."""

@@ -130,7 +130,7 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         pipe, protocol = self.pipe, self._protocol
         while not self._below.is_closing():
             try:
-                count = pipe.read_into(protocol.get_buffer(-1))
+                count = pipe.read_into(cast("memoryview", protocol.get_buffer(-1)))
             except ssl.SSLError as error:
                 self._fail(error)
                 return

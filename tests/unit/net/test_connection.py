@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.buffers import Lendable
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.machines.machine import Send
@@ -273,8 +274,8 @@ class Borrower:
     def in_flight(self) -> int:
         return len(self.calls)
 
-    def start(self, file: int, correlation_id: int, until: float) -> None:
-        self.told.append(("start", file, correlation_id, until - self.bench.loop.time()))
+    def start(self, lent: Lendable, correlation_id: int, until: float) -> None:
+        self.told.append(("start", lent, correlation_id, until - self.bench.loop.time()))
         self.next_id = correlation_id
 
     def stop(self) -> tuple[int, list[tuple[ClientRequest, int]], bytes | None]:
@@ -286,8 +287,8 @@ class Borrower:
         self.told.append("take")
         return []
 
-    def start_reading(self, file: int) -> None:
-        self.told.append(("read", file))
+    def start_reading(self) -> None:
+        self.told.append("read")
 
     def stop_reading(self) -> bytes:
         self.told.append("read no more")
@@ -320,10 +321,10 @@ async def ended(bench: Bench, ends: str) -> None:
 @pytest.fixture
 def plain_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in memory has no descriptor."""
-    monkeypatch.setattr(FrameWriter, "file", 99)
+    monkeypatch.setattr(FrameWriter, "lendable", 99)
 
 
-def test_what_is_in_memory_or_encrypted_cannot_be_lent() -> None:
+def test_what_is_in_memory_cannot_be_lent() -> None:
     async def run() -> None:
         bench = await Bench().opened()
         assert not bench.connection.lend(Borrower(bench))
@@ -337,8 +338,8 @@ def test_a_connection_is_lent_while_no_request_is_under_way() -> None:
         bench = await Bench().opened()
         borrower = Borrower(bench)
         assert bench.connection.lend(borrower)
-        ((_, file, first, lent_s),) = borrower.told
-        assert (file, 0 < lent_s <= 30) == (99, True)
+        ((_, lent, first, lent_s),) = borrower.told
+        assert (lent, 0 < lent_s <= 30) == (99, True)
         bench.submit("a")
         assert borrower.told[1:] == ["stop"]
         await asyncio.sleep(0.001)
@@ -436,7 +437,7 @@ async def borrowed() -> tuple[Bench, Borrower]:
     bench.connection.lend(borrower)
     assert bench.connection.lend_replies()
     assert not bench.connection.lend_replies()
-    assert borrower.told[1:] == [("read", 99)]
+    assert borrower.told[1:] == ["read"]
     bench.broker.on(HeartbeatRequest, SILENCE)
     borrower.wrote(bench, "theirs")
     return bench, borrower
@@ -473,6 +474,21 @@ def test_what_a_borrower_received_and_did_not_take_is_read_first(cut: int) -> No
         bench.broker.transports[-1].deliver(answer_to(after, 0))
         await asyncio.sleep(0.001)
         assert bench.owner.all("reply") == [("theirs", 27), ("ours", 0)]
+
+    simulated(run)
+
+
+@pytest.mark.usefixtures("plain_socket")
+def test_what_a_borrower_did_not_take_may_be_more_than_is_received_at_a_time() -> None:
+    async def run() -> None:
+        bench, borrower = await borrowed()
+        for number in range(6_000):
+            borrower.wrote(bench, str(number))
+        borrower.data = b"".join(answer_to(call) for call in borrower.calls)
+        assert len(borrower.data) > 65_536
+        bench.connection.take_back()
+        await asyncio.sleep(0.001)
+        assert bench.owner.all("reply") == [("theirs", 27), *((str(number), 27) for number in range(6_000))]
 
     simulated(run)
 
@@ -520,8 +536,8 @@ class OtherReader:
         self.data, self.rest, self.exchanges = b"", None, 0
         self.next: ClientRequest | None = None
 
-    def start(self, file: int, call: ClientRequest) -> None:
-        self.told.append(("start", file, call.send.context))
+    def start(self, lent: Lendable, call: ClientRequest) -> None:
+        self.told.append(("start", lent, call.send.context))
         self.call = call
 
     def stop(self) -> TakenBack:
