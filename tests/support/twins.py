@@ -13,17 +13,15 @@ from headrace.buffers import (
     closed_batch,
     column_input,
     delivery_future,
-    direct_lane,
     fast_path,
-    fetch_lane,
     future_condition,
     loop_turns,
     record_accumulator,
     report_run,
     spin_wait,
     tether,
-    tls_pipe,
 )
+from headrace.buffers.lanes import direct_lane, fetch_lane, tls_pipe
 from headrace.records import batch, builder, hashing, header, message
 from headrace.records.columns import capsules, columns, joined_rows
 

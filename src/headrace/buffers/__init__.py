@@ -21,16 +21,16 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.closed_batch import ClosedBatch
     from headrace.buffers.column_input import append_columns
     from headrace.buffers.delivery_future import DeliveryFuture
-    from headrace.buffers.direct_lane import DirectLane, DirectPartition, DirectReplies
     from headrace.buffers.fast_path import AIOProduceFastPath, Polling, ProduceFastPath, ServeFastPath
-    from headrace.buffers.fetch_lane import FetchLane, FetchLanes
     from headrace.buffers.future_condition import FutureCondition
+    from headrace.buffers.lanes.direct_lane import DirectLane, DirectPartition, DirectReplies
+    from headrace.buffers.lanes.fetch_lane import FetchLane, FetchLanes
+    from headrace.buffers.lanes.tls_pipe import Lendable, TlsPipe
     from headrace.buffers.loop_turns import LoopTurn, LoopTurns
     from headrace.buffers.record_accumulator import WAKE, RecordAccumulator
     from headrace.buffers.report_run import ReportRun
     from headrace.buffers.spin_wait import SpinWait
     from headrace.buffers.tether import Tether
-    from headrace.buffers.tls_pipe import Lendable, TlsPipe
 else:
     from headrace.buffers._buffer import (
         WAKE,

@@ -632,7 +632,7 @@ cdef class DeliveryFuture:
         return 0
 
 
-# A TLS connection without its socket. See the plain twin in `headrace.buffers.tls_pipe`.
+# A TLS connection without its socket. See the plain twin in `headrace.buffers.lanes.tls_pipe`.
 
 
 cdef object stuck():
@@ -889,7 +889,7 @@ cdef class TlsPipe:
         return None if count < 0 else bytes(taken[:count])
 
 
-# The way of a batch that its own thread sends. See the plain twin in `headrace.buffers.direct_lane`.
+# The way of a batch that its own thread sends. See the plain twin in `headrace.buffers.lanes.direct_lane`.
 
 
 @cython.final

@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.buffers.buffer_pool import FEW_MESSAGES, BufferPool
 from headrace.buffers.delivery_future import DeliveryFuture
-from headrace.buffers.direct_lane import DirectReplies
+from headrace.buffers.lanes.direct_lane import DirectReplies
 from headrace.buffers.loop_turns import LoopTurns
 from headrace.buffers.record_accumulator import RecordAccumulator
 from headrace.errors import BufferFullError

@@ -17,7 +17,7 @@ from typing import Any
 from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES, BufferPool, cost_of, queue_full
 from headrace.buffers.closed_batch import ClosedBatch
 from headrace.buffers.delivery_future import DeliveryFuture
-from headrace.buffers.direct_lane import DirectPartition
+from headrace.buffers.lanes.direct_lane import DirectPartition
 from headrace.buffers.refusals import no_partition, sums_of, too_large
 from headrace.records.builder import BatchBuilder
 from headrace.records.hashing import PARTITIONERS

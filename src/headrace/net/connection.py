@@ -139,9 +139,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def _settle(self) -> None:
         """Requests that get no reply are done as soon as the kernel has them."""
-        if self.pipeline.unflushed and self._outlet is not None and self._outlet.full:
-            self._alarms.set(self._settle, 0.005)  # TLS does not report that the stream below it is empty
-            return
         for call in self.pipeline.sent():
             self._owner.on_reply(call, None)
 

@@ -20,7 +20,6 @@ from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.net.auth.mechanisms import MechanismSource, mechanism_source
 from headrace.net.stats import ClientStats, DirectExchange
 from headrace.net.timers import Clock
-from headrace.net.tls_stream import TlsStream
 from headrace.slotted import field, slotted
 from headrace.states import Transitions, from_each
 from headrace.types.records import NodeAddress
@@ -215,7 +214,12 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
 
     async def connect(protocol: asyncio.BufferedProtocol, node: NodeAddress) -> None:
         loop = asyncio.get_running_loop()
-        stream = protocol if tls is None else TlsStream(protocol, tls, node.host)
+        if tls is None:
+            stream = protocol
+        else:
+            from headrace.net.tls_stream import TlsStream
+
+            stream = secure = TlsStream(protocol, tls, node.host)
         # With one address there is nothing to race, and a race that is cancelled forgets its socket (Python 3.11).
         # Only asyncio's own loops race at all; uvloop's, for one, tries one address after the other.
         race: dict[str, Any] = {}
@@ -228,8 +232,8 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
         for option, size in sizes:
             if size:
                 opened.setsockopt(socket.SOL_SOCKET, option, size)
-        if isinstance(stream, TlsStream):
-            await stream.begin()
+        if tls is not None:
+            await secure.begin()
 
     return connect
 

@@ -10,12 +10,15 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
-from headrace.buffers import Lendable
+from headrace.buffers import Lendable, TlsPipe
 from headrace.errors import KafkaError, KafkaException, ProtocolError
-from headrace.net.tls_stream import TlsStream
 from headrace.records import FrameMemory
 from headrace.wire.frame_reader import FrameReader
+
+if TYPE_CHECKING:
+    from headrace.net.tls_stream import TlsStream
 
 __all__ = ["FrameWriter", "Inlet", "reply_reader"]
 
@@ -69,7 +72,7 @@ class Inlet:
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._mark, self._transport = 0, transport
-        self._pipe = transport.pipe if isinstance(transport, TlsStream) else None
+        self._pipe: TlsPipe | None = transport.get_extra_info("tls_pipe")
         self._socket = None
         if sys.platform == "linux" and transport.get_extra_info("ssl_object") is None:
             self._socket = transport.get_extra_info("socket")
@@ -117,7 +120,7 @@ class FrameWriter:
         transport: the socket's. Its protocol calls `resume()` in `resume_writing()`.
     """
 
-    __slots__ = ("_file", "_rest", "_shared", "_tls", "_transport")
+    __slots__ = ("_file", "_pipe", "_rest", "_shared", "_transport")
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
@@ -126,7 +129,7 @@ class FrameWriter:
         opened = transport.get_extra_info("socket")
         plain = opened is not None and transport.get_extra_info("ssl_object") is None
         self._file = opened.fileno() if plain and hasattr(os, "writev") else -1
-        self._tls = transport if isinstance(transport, TlsStream) else None
+        self._pipe: TlsPipe | None = transport.get_extra_info("tls_pipe")
         transport.set_write_buffer_limits(high=0, low=0)
 
     @property
@@ -134,8 +137,8 @@ class FrameWriter:
         """What others may write to past asyncio; None while asyncio has something to write."""
         if self.full:
             return None
-        if self._tls is not None:
-            return self._tls.pipe
+        if self._pipe is not None:
+            return self._pipe
         return self._file if self._file >= 0 else None
 
     @property
@@ -164,8 +167,8 @@ class FrameWriter:
 
     def take_back(self, rest: bytes | None) -> None:
         """Others have written, and the kernel did not take this of it: through TLS it is sealed already."""
-        if self._tls is not None:
-            self._tls.take_back(rest)
+        if self._pipe is not None:
+            cast("TlsStream", self._transport).take_back(rest)
         elif rest is not None:
             self.write([rest])
 
@@ -186,7 +189,7 @@ class FrameWriter:
 
     def lost(self) -> None:
         """The socket is gone, and its file descriptor may soon be another's."""
-        self._file, self._tls = -1, None
+        self._file, self._pipe = -1, None
 
     def abort(self) -> None:
         """Close the socket, whatever waits."""

@@ -2,7 +2,7 @@
 
 asyncio keeps the session of its own TLS to itself. This one is asked by the loop like any transport, and by the threads
 that send and receive on a lent connection through its `TlsPipe`. It must not know what the bytes mean.
-Read next: `headrace.buffers.tls_pipe`; `net.stream` for frames.
+Read next: `headrace.buffers.lanes.tls_pipe`; `net.stream` for frames.
 """
 
 from __future__ import annotations
@@ -176,7 +176,8 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """What is known of the connection."""
-        return self._session if name == "ssl_object" else self._below.get_extra_info(name, default)
+        own = {"ssl_object": self._session, "tls_pipe": self.pipe}
+        return own[name] if name in own else self._below.get_extra_info(name, default)
 
     def is_closing(self) -> bool:
         """True when nothing more will be written."""

@@ -99,9 +99,8 @@ def test_a_broker_that_dies_and_comes_back_costs_no_record_and_brings_none_twice
         load.run(0.5)
         own_kafka.restart(1)
         load.run(4)
-    if own_kafka.connection.get("security.protocol", "plaintext") == "plaintext":
-        assert load.direct > 20
-        assert load.direct_replies > 20
+    assert load.direct > 20
+    assert load.direct_replies > 20
 
 
 @pytest.mark.slow

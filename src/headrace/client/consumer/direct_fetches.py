@@ -2,7 +2,7 @@
 
 The fetcher says with `LendFetch` that little comes of a broker at a time. Then the connection is lent to a `FetchLane`
 until something unusual comes, or the loop wants it back. It must not know what a request looks like, nor when one may
-be sent. Read next: `headrace.buffers.fetch_lane`.
+be sent. Read next: `headrace.buffers.lanes.fetch_lane`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The sender says with `Lend` that nothing of a partition waits. Then its accumulator gets a way to the broker, and the
 connection is lent to it while no request of the loop is under way there. Replies come to the loop, or, where the
 application polls behind each record, to the thread that polls (decision 0053).
-It must not know what a request looks like, nor when one may be sent. Read next: `headrace.buffers.direct_lane`.
+It must not know what a request looks like, nor when one may be sent. Read next: `headrace.buffers.lanes.direct_lane`.
 """
 
 from __future__ import annotations

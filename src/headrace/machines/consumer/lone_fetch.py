@@ -68,7 +68,7 @@ class LoneFetch:
             RecordsReplyTemplate(reply, data, _NUMBERS, "partition_index"), _EPOCHS_FROM)
 
     def shapes(self, version: int, client_id: str | None) -> Any:
-        """What a thread needs that takes replies by itself: `headrace.buffers.fetch_lane` says what there is in it.
+        """What a thread needs that takes replies by itself: see `headrace.buffers.lanes.fetch_lane`.
 
         Returns:
             None if the bytes of this version are left to the codec.

@@ -83,7 +83,7 @@ def test_a_record_that_is_read_alone_costs_few_calls(servers, directly, budget):
                    "auto.offset.reset": "earliest", "allow.auto.create.topics": True}) as consumer:
         with Producer({"bootstrap.servers": servers}) as producer:
             producer.produce("t", b"first", partition=0)
-        if not directly:  # as under TLS
+        if not directly:  # as where several things happen at once
             consumer._engine.machines.fetcher.lending.lends = False
         consumer.assign([TopicPartition("t", 0, 1)])
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from headrace.buffers.tls_pipe import pipe_of
+from headrace.buffers.lanes.tls_pipe import pipe_of
 
 from .ends import TlsEnd, connected, twin_of
 

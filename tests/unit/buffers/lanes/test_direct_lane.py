@@ -24,8 +24,8 @@ from headrace.wire.messages.producer.produce import (
     TopicProduceResponse,
 )
 from headrace.wire.templates import ReplyTemplate, RequestTemplate
+from tests.unit.buffers.accumulators import make
 
-from .accumulators import make
 from .ends import WAYS, connected, twin_of
 
 NEVER, FROM, LAST = 1e12, 40, 2**31 - 1

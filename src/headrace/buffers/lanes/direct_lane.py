@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from headrace.buffers.buffer_pool import BufferPool
 from headrace.buffers.closed_batch import ClosedBatch
+from headrace.buffers.lanes.tls_pipe import Lendable, pipe_of
 from headrace.buffers.report_run import ReportRun
-from headrace.buffers.tls_pipe import Lendable, pipe_of
 
 __all__ = ["DirectLane", "DirectPartition", "DirectReplies", "uvarint"]
 

@@ -4,7 +4,7 @@ A session of OpenSSL is for one thread at a time, and its calls let other thread
 request or to take a reply, therefore touches only what waits here in plain: bytes that are to be sealed, and bytes that
 were opened. To seal, to open and to use the socket is another step, under this object's lock, which anybody may do.
 
-It must not know what the bytes mean. Read next: `headrace.net.tls_stream`, `headrace.buffers.direct_lane`.
+It must not know what the bytes mean. Read next: `headrace.net.tls_stream`, `headrace.buffers.lanes.direct_lane`.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from headrace.buffers.direct_lane import uvarint
-from headrace.buffers.tls_pipe import Lendable, pipe_of
+from headrace.buffers.lanes.direct_lane import uvarint
+from headrace.buffers.lanes.tls_pipe import Lendable, pipe_of
 from headrace.errors import CorruptRecordError
 from headrace.records.header import scan
 
