@@ -839,9 +839,6 @@ cdef class TlsPipe:
         except Exception as error:
             self._error = error
             self._over = True
-        except BaseException:  # a signal came just when something was opened, which is lost with it
-            self._error, self._over = ConnectionAbortedError("interrupted while TLS was read"), True
-            raise
         finally:
             self.release()
         return 0
@@ -852,16 +849,22 @@ cdef class TlsPipe:
         cdef int64_t count = headrace_receive(self.file, received, TLS_PIECE)
         if count > 0:
             self._incoming.write(<bytes> received[:count])
-            self._open()
+        self._open()
         return count == 0 or count == -2 or self.ended
 
     cdef int _open(self) except -1:
         cdef Py_ssize_t count, used
         while self._unread():
+            PyErr_CheckSignals()  # here nothing is lost
             try:
                 count = self._session.read(TLS_PIECE, self._opened)
             except ssl.SSLWantReadError:
                 return 0
+            except Exception:
+                raise
+            except BaseException:  # a signal came just when something was opened, which is lost with it
+                self._error, self._over = ConnectionAbortedError("interrupted while TLS was read"), True
+                raise
             if count == 0:
                 self.ended = True
             used = PyByteArray_GET_SIZE(self._inside)

@@ -167,6 +167,8 @@ def _describe(error: BaseException | None, phase: Phase, protocol: str) -> str:
                '"ssl.ca.location" to the CA that signed it'
     if isinstance(error, ssl.SSLError) and _is_tls_failure(error):
         return f"TLS failed ({error.reason or error}): {_tls_hint(error)}"
+    if isinstance(error, ConnectionAbortedError) and error.errno is None:  # from here: `TlsPipe`
+        return f"the connection is given up: {error}"
     if error is None or isinstance(error, (*_LOST, ssl.SSLError)):
         return _closed(phase, protocol)
     if isinstance(error, TimeoutError):

@@ -167,12 +167,14 @@ class TlsStream(asyncio.BufferedProtocol, asyncio.Transport):
         self._below.pause_reading()
 
     def resume_reading(self) -> None:
-        """Wake the loop again; the end may have been seen already."""
+        """Wake the loop again, also for what has come and was not opened; the end may have been seen already."""
         self._below.resume_reading()
         if self.pipe.error is not None:
             self._fail(self.pipe.error)
         elif self.pipe.ended:
             self._below.close()
+        elif self.pipe.unread:
+            self._loop.call_soon(self._deliver)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """What is known of the connection."""

@@ -14,6 +14,7 @@ import trustme
 from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.net.errors import Phase, connection_error
 from tests.support.enough_time import failure_given_time
 from tests.support.scripted_broker import PeerProtocol, ScriptedBroker, admin_config
 
@@ -255,3 +256,11 @@ def test_a_wrong_tls_property_is_named_when_the_client_is_made(properties: dict[
             core_for(9093, **{"security.protocol": "ssl", **properties})
 
     asyncio.run(run())
+
+
+def test_a_connection_that_was_given_up_from_here_is_not_said_to_have_been_closed_by_the_broker() -> None:
+    given_up = connection_error(ConnectionAbortedError("interrupted while TLS was read"), "b:9", Phase.OPEN, "ssl")
+    assert given_up.str() == "b:9: the connection is given up: interrupted while TLS was read"
+    closed = connection_error(ConnectionAbortedError(103, "Software caused connection abort"), "b:9", Phase.OPEN, "ssl")
+    assert "closed the connection" in closed.str()
+    assert given_up.code() == closed.code() == KafkaError._TRANSPORT

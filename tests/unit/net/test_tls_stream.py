@@ -248,6 +248,14 @@ def test_what_others_left_to_be_sent_and_their_failures_are_taken_over(contexts:
         reader.transport.write(b"ours")
         await reader.until(lambda: reader.received == b"theirs, ours")
         reader.transport.pause_reading()
+        reader.transport.write(b" and more")
+        await asyncio.sleep(0.05)
+        with socket.socket(fileno=os.dup(pipe.file)) as shared:
+            pipe.feed(shared.recv(1_000))  # what others received and did not open
+        assert pipe.unread
+        reader.transport.resume_reading()
+        await reader.until(lambda: reader.received == b"theirs, ours and more")
+        reader.transport.pause_reading()
         pipe.begin_receiving()
         pipe.feed(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         reader.transport.write(b"?")

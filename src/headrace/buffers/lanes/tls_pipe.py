@@ -154,7 +154,7 @@ class TlsPipe:
                 try:
                     if data:
                         self._incoming.write(data)
-                        self._open()
+                    self._open()
                 except Exception as error:
                     self.error = error
                 self._over = data == b"" or self.ended or self.error is not None
