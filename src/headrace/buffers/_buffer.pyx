@@ -788,10 +788,10 @@ cdef class TlsPipe:
 
     cpdef bint push(self) except -1:
         if not self.acquire():
-            return not self._is_stuck  # else whoever has it goes on with what is queued
+            return False
         try:
             return self._push()
-        except Exception as error:
+        except ssl.SSLError as error:
             self._error = error
             return False
         finally:
@@ -823,7 +823,7 @@ cdef class TlsPipe:
             PyByteArray_Resize(self._queued, 0)
             try:
                 self._session.write(data)
-            except BaseException:  # a signal, perhaps
+            except BaseException:  # what a signal's handler raised, perhaps: then it is sealed
                 if self._outgoing.pending == 0:
                     self._queued[:0] = data
                 raise
@@ -836,7 +836,7 @@ cdef class TlsPipe:
         try:
             if self._receives and PyByteArray_GET_SIZE(self._inside) == 0:
                 self._over = self._pull()
-        except Exception as error:
+        except ssl.SSLError as error:
             self._error = error
             self._over = True
         finally:
@@ -860,7 +860,7 @@ cdef class TlsPipe:
                 count = self._session.read(TLS_PIECE, self._opened)
             except ssl.SSLWantReadError:
                 return 0
-            except Exception:
+            except ssl.SSLError:
                 raise
             except BaseException:  # a signal came just when something was opened, which is lost with it
                 self._error, self._over = ConnectionAbortedError("interrupted while TLS was read"), True

@@ -139,7 +139,7 @@ class TlsPipe:
                 return True
             try:
                 self._seal_queued()
-            except Exception as error:
+            except ssl.SSLError as error:
                 self.error = error
                 return False
             data = self._unsent + self._outgoing.read()
@@ -155,7 +155,7 @@ class TlsPipe:
                     if data:
                         self._incoming.write(data)
                     self._open()
-                except Exception as error:
+                except ssl.SSLError as error:
                     self.error = error
                 self._over = data == b"" or self.ended or self.error is not None
 

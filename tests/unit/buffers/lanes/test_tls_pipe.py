@@ -271,6 +271,67 @@ def test_a_signals_handler_may_send_and_receive_while_its_thread_is_at_it(ends: 
     assert (arrived.count(b"handler\n"), arrived.count(b"program\n")) == (handled[0], 3_000)
 
 
+class Raising:
+    """A session in whose calls the handler of a signal raises: in `write` behind its work, in `read` as well."""
+
+    def __init__(self, outgoing: ssl.MemoryBIO, error: BaseException) -> None:
+        self.error: BaseException | None = error
+        self._outgoing = outgoing
+
+    def _raise(self) -> None:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+
+    def write(self, data: bytes) -> int:
+        count = self._outgoing.write(data)
+        self._raise()
+        return count
+
+    def read(self, size: int, buffer: bytearray) -> int:
+        self._raise()
+        raise ssl.SSLWantReadError
+
+    def pending(self) -> int:
+        return 0
+
+
+class Alarm(Exception):
+    """What a program's handler of SIGALRM raises."""
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Alarm()], ids=["Ctrl-C", "alarm"])
+def test_what_a_handler_raises_while_bytes_are_sealed_comes_out_and_no_byte_is_lost(native: Any, error: Any) -> None:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours, theirs = socket.socketpair()
+    pipe = native.TlsPipe(Raising(outgoing, error), incoming, outgoing, ours.fileno())
+    pipe.begin_sending()
+    pipe.put(b"one ")
+    with pytest.raises(type(error)):
+        pipe.push()
+    pipe.put(b"two")
+    assert pipe.push()
+    assert theirs.recv(20) == b"one two"
+    assert pipe.error is None
+    ours.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), Alarm()], ids=["Ctrl-C", "alarm"])
+def test_what_a_handler_raises_while_bytes_are_opened_comes_out_and_ends_the_way(native: Any, error: Any) -> None:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours, theirs = socket.socketpair()
+    pipe = native.TlsPipe(Raising(outgoing, error), incoming, outgoing, ours.fileno())
+    pipe.begin_receiving()
+    theirs.sendall(b"sealed")
+    with pytest.raises(type(error)):
+        pipe.pull()
+    assert isinstance(pipe.error, ConnectionAbortedError)
+    assert pipe.take(9) == b""
+    ours.close()
+    theirs.close()
+
+
 class Stuck:
     """A session whose calls do not come back until they may: a handler of a signal runs in one, for instance."""
 
