@@ -636,7 +636,7 @@ cdef class DeliveryFuture:
 
 
 cdef object stuck():
-    return ConnectionAbortedError("a thread was interrupted while it used TLS, and has not gone on")
+    return ConnectionAbortedError("a thread was interrupted while it used TLS, and did not go on at once")
 
 
 @cython.final
@@ -670,13 +670,15 @@ cdef class TlsPipe:
             PyThread_free_lock(self._lock)
 
     cdef bint acquire(self) noexcept:
-        # False if this thread has it already, below a signal's handler, or another has it for longer than any step takes.
-        cdef int acquired
+        # False for good if this thread has it already, below a signal's handler that may wait for whoever needs it, or
+        # another thread has it for longer than any step takes.
+        cdef int acquired = 0
+        if self._is_stuck:
+            return False
         if not PyThread_acquire_lock(self._lock, NOWAIT_LOCK):
-            if self._holder == PyThread_get_thread_ident():
-                return False
-            with nogil:
-                acquired = PyThread_acquire_lock_timed(self._lock, TLS_PATIENCE_US, 0)
+            if self._holder != PyThread_get_thread_ident():
+                with nogil:
+                    acquired = PyThread_acquire_lock_timed(self._lock, TLS_PATIENCE_US, 0)
             if not acquired:
                 self._is_stuck = True
                 return False
@@ -787,6 +789,7 @@ cdef class TlsPipe:
         return self.put_pieces(<const uint8_t *> PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data), NULL, 0, NULL, 0)
 
     cpdef bint push(self) except -1:
+        PyErr_CheckSignals()  # a handler has its turn before the lock is held, whenever it can
         if not self.acquire():
             return False
         try:
@@ -830,6 +833,7 @@ cdef class TlsPipe:
         return 0
 
     cpdef int pull(self) except -1:
+        PyErr_CheckSignals()  # as in `push`
         if not self.acquire():
             self._over = self._over or self._is_stuck
             return 0

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -231,44 +230,48 @@ def test_threads_that_send_and_a_loop_that_reads_share_one_session(ends: Any) ->
     assert bytes(received) == b"".join(b"%06d\n" % number for number in range(count))
 
 
-@pytest.mark.parametrize("ends", ["native, TLS"], indirect=True)
-def test_a_signals_handler_may_send_and_receive_while_its_thread_is_at_it(ends: Any) -> None:
-    """The session's calls run handlers: they neither wait for their own thread nor mix its bytes up."""
-    _, pipe, theirs = ends
+class Interrupted:
+    """A session in whose `write` the handler of a signal runs."""
+
+    def __init__(self, outgoing: ssl.MemoryBIO) -> None:
+        self.handler: Callable[[], object] = bool
+        self._outgoing = outgoing
+
+    def write(self, data: bytes) -> int:
+        handler, self.handler = self.handler, bool
+        handler()
+        return self._outgoing.write(data)
+
+    def pending(self) -> int:
+        return 0
+
+
+def test_a_handler_that_sends_while_its_thread_is_at_it_does_not_wait_and_ends_the_way(native: Any) -> None:
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session, told = Interrupted(outgoing), list[Any]()
+    ours, theirs = socket.socketpair()
+    pipe = native.TlsPipe(session, incoming, outgoing, ours.fileno())
     pipe.begin_sending()
     pipe.begin_receiving()
-    handled, sent = [0], list[bytes]()
 
-    def handler(*_: object) -> None:
-        handled[0] += 1
-        piece = b"handler\n"
-        if pipe.put(piece):
-            sent.append(piece)
-        pipe.push()
+    def handler() -> None:
+        told.append(pipe.put(b"handler"))
+        told.append(pipe.push())
         pipe.pull()
+        told.append(pipe.take(9))
 
-    def kick() -> None:
-        while not over.wait(0.0002):
-            os.kill(os.getpid(), signal.SIGUSR1)
-
-    over, before = threading.Event(), signal.signal(signal.SIGUSR1, handler)
-    kicking = threading.Thread(target=kick)
-    kicking.start()
-    try:
-        for _ in range(3_000):
-            piece = b"program\n"
-            if pipe.put(piece):
-                sent.append(piece)
-            pipe.push()
-            pipe.pull()
-    finally:
-        over.set()
-        kicking.join()
-        signal.signal(signal.SIGUSR1, before)
+    session.handler = handler
+    began = time.monotonic()
+    pipe.put(b"program")
     pipe.push()
-    assert handled[0] > 10
-    arrived = exactly(theirs, 8 * len(sent))
-    assert (arrived.count(b"handler\n"), arrived.count(b"program\n")) == (handled[0], 3_000)
+    assert time.monotonic() - began < 0.5
+    assert told == [7, False, b""]
+    assert isinstance(pipe.error, ConnectionAbortedError)
+    assert pipe.put(b"more") == 0
+    assert pipe.end_sending() is None
+    assert theirs.recv(20) == b"programhandler"  # nothing is mixed up
+    ours.close()
+    theirs.close()
 
 
 class Raising:
