@@ -10,23 +10,18 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import trustme
 
 from headrace.net.tls_stream import TlsStream
+from tests.support.tls import tls_contexts
 
 PATIENCE_S = 10.0
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Of a client, and of a server that it trusts."""
-    authority = trustme.CA()
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(server)
-    client = ssl.create_default_context()
-    authority.configure_trust(client)
-    return client, server
+    return tls_contexts()
 
 
 class Reader(asyncio.BufferedProtocol):

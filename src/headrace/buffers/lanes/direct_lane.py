@@ -143,10 +143,9 @@ class DirectLane:
         """
         batches = [(way.owner, batch, sealed, way.frame_bytes(batch), sent_at)
                    for way, batch, sealed, sent_at in self._batches]
-        rest = self._rest
-        self._sends, self._rest = False, None
+        self._sends = False
+        rest, self._rest = self._pipe.end_sending() or self._rest, None
         self._batches.clear()
-        rest = self._pipe.end_sending() or rest
         return batches, rest
 
     def send(self, way: DirectPartition, batch: ClosedBatch) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import socket
 import ssl
-from functools import cache
 from typing import Any
 
 import pytest
-import trustme
 
+from tests.support.tls import tls_contexts
 from tests.support.twins import Twin
 
 __all__ = ["WAYS", "TlsEnd", "connected", "twin_of"]
@@ -24,16 +23,6 @@ def twin_of(request: pytest.FixtureRequest) -> Any:
     return Twin(request.param, {**vars(request.getfixturevalue(kind)), "over_tls": way == "TLS"})
 
 
-@cache
-def _contexts() -> tuple[ssl.SSLContext, ssl.SSLContext]:
-    authority = trustme.CA()
-    far = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(far)
-    near = ssl.create_default_context()
-    authority.configure_trust(near)
-    return near, far
-
-
 class TlsEnd:
     """The far end, with as much of a socket's calls as the tests need.
 
@@ -45,7 +34,7 @@ class TlsEnd:
     def __init__(self, below: socket.socket) -> None:
         self.socket = below
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.session = _contexts()[1].wrap_bio(self.incoming, self.outgoing, server_side=True)
+        self.session = tls_contexts()[1].wrap_bio(self.incoming, self.outgoing, server_side=True)
         self._opened = bytearray()
         self.setblocking, self.settimeout, self.fileno = below.setblocking, below.settimeout, below.fileno
         self.shutdown = below.shutdown
@@ -87,7 +76,7 @@ def connected(twin: Any) -> tuple[socket.socket, Any, Any]:
         return ours, ours.fileno(), theirs
     end = TlsEnd(theirs)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    session = _contexts()[0].wrap_bio(incoming, outgoing, server_hostname="localhost")
+    session = tls_contexts()[0].wrap_bio(incoming, outgoing, server_hostname="localhost")
     for _ in range(4):
         for each in (session, end.session):
             try:

@@ -26,7 +26,7 @@ from headrace.wire.messages.producer.produce import (
 from headrace.wire.templates import ReplyTemplate, RequestTemplate
 from tests.unit.buffers.accumulators import make
 
-from .ends import WAYS, connected, twin_of
+from .ends import connected
 
 NEVER, FROM, LAST = 1e12, 40, 2**31 - 1
 PATIENCE_S = 10.0
@@ -108,11 +108,6 @@ class Bench:
     def close(self) -> None:
         self.ours.close()
         self.theirs.close()
-
-
-@pytest.fixture(params=WAYS)
-def twin(request: pytest.FixtureRequest) -> Any:
-    return twin_of(request)
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .ends import WAYS, twin_of
 from .test_direct_lane import FROM, PATIENCE_S, Bench, replied
 
 
@@ -72,11 +71,6 @@ class Replies:
         self.replies.end()
         os.close(self.wake)
         self.bench.close()
-
-
-@pytest.fixture(params=WAYS)
-def twin(request: pytest.FixtureRequest) -> Any:
-    return twin_of(request)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from headrace.wire.messages.consumer.fetch import (
     PartitionData,
 )
 
-from .ends import WAYS, connected, twin_of
+from .ends import WAYS, connected
 
 TOPIC_ID, SESSION, FROM, LAST = UUID(int=7), 99, 40, 2**31 - 1
 FETCH, OTHER = object(), object()
@@ -133,11 +133,6 @@ class Bench:
         for each in (self.ours, self.theirs):
             each.close()
         os.close(self.wake)
-
-
-@pytest.fixture(params=WAYS)
-def twin(request: pytest.FixtureRequest) -> Any:
-    return twin_of(request)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -230,6 +231,16 @@ def test_threads_that_send_and_a_loop_that_reads_share_one_session(ends: Any) ->
     assert bytes(received) == b"".join(b"%06d\n" % number for number in range(count))
 
 
+@contextmanager
+def stubbed(native: Any, make: Callable[[ssl.MemoryBIO], Any]) -> Iterator[tuple[Any, Any, socket.socket]]:
+    """A pipe with the session that is made of what it writes to, that session, and the far end of the socket."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = make(outgoing)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield native.TlsPipe(session, incoming, outgoing, ours.fileno()), session, theirs
+
+
 class Interrupted:
     """A session in whose `write` the handler of a signal runs."""
 
@@ -247,31 +258,27 @@ class Interrupted:
 
 
 def test_a_handler_that_sends_while_its_thread_is_at_it_does_not_wait_and_ends_the_way(native: Any) -> None:
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    session, told = Interrupted(outgoing), list[Any]()
-    ours, theirs = socket.socketpair()
-    pipe = native.TlsPipe(session, incoming, outgoing, ours.fileno())
-    pipe.begin_sending()
-    pipe.begin_receiving()
+    told = list[Any]()
+    with stubbed(native, Interrupted) as (pipe, session, theirs):
+        pipe.begin_sending()
+        pipe.begin_receiving()
 
-    def handler() -> None:
-        told.append(pipe.put(b"handler"))
-        told.append(pipe.push())
-        pipe.pull()
-        told.append(pipe.take(9))
+        def handler() -> None:
+            told.append(pipe.put(b"handler"))
+            told.append(pipe.push())
+            pipe.pull()
+            told.append(pipe.take(9))
 
-    session.handler = handler
-    began = time.monotonic()
-    pipe.put(b"program")
-    pipe.push()
-    assert time.monotonic() - began < 0.5
-    assert told == [7, False, b""]
-    assert isinstance(pipe.error, ConnectionAbortedError)
-    assert pipe.put(b"more") == 0
-    assert pipe.end_sending() is None
-    assert theirs.recv(20) == b"programhandler"  # nothing is mixed up
-    ours.close()
-    theirs.close()
+        session.handler = handler
+        began = time.monotonic()
+        pipe.put(b"program")
+        pipe.push()
+        assert time.monotonic() - began < 0.5
+        assert told == [7, False, b""]
+        assert isinstance(pipe.error, ConnectionAbortedError)
+        assert pipe.put(b"more") == 0
+        assert pipe.end_sending() is None
+        assert theirs.recv(20) == b"programhandler"  # nothing is mixed up
 
 
 class Raising:
@@ -305,34 +312,26 @@ class Alarm(Exception):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), Alarm()], ids=["Ctrl-C", "alarm"])
 def test_what_a_handler_raises_while_bytes_are_sealed_comes_out_and_no_byte_is_lost(native: Any, error: Any) -> None:
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ours, theirs = socket.socketpair()
-    pipe = native.TlsPipe(Raising(outgoing, error), incoming, outgoing, ours.fileno())
-    pipe.begin_sending()
-    pipe.put(b"one ")
-    with pytest.raises(type(error)):
-        pipe.push()
-    pipe.put(b"two")
-    assert pipe.push()
-    assert theirs.recv(20) == b"one two"
-    assert pipe.error is None
-    ours.close()
-    theirs.close()
+    with stubbed(native, lambda outgoing: Raising(outgoing, error)) as (pipe, _, theirs):
+        pipe.begin_sending()
+        pipe.put(b"one ")
+        with pytest.raises(type(error)):
+            pipe.push()
+        pipe.put(b"two")
+        assert pipe.push()
+        assert theirs.recv(20) == b"one two"
+        assert pipe.error is None
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), Alarm()], ids=["Ctrl-C", "alarm"])
 def test_what_a_handler_raises_while_bytes_are_opened_comes_out_and_ends_the_way(native: Any, error: Any) -> None:
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ours, theirs = socket.socketpair()
-    pipe = native.TlsPipe(Raising(outgoing, error), incoming, outgoing, ours.fileno())
-    pipe.begin_receiving()
-    theirs.sendall(b"sealed")
-    with pytest.raises(type(error)):
-        pipe.pull()
-    assert isinstance(pipe.error, ConnectionAbortedError)
-    assert pipe.take(9) == b""
-    ours.close()
-    theirs.close()
+    with stubbed(native, lambda outgoing: Raising(outgoing, error)) as (pipe, _, theirs):
+        pipe.begin_receiving()
+        theirs.sendall(b"sealed")
+        with pytest.raises(type(error)):
+            pipe.pull()
+        assert isinstance(pipe.error, ConnectionAbortedError)
+        assert pipe.take(9) == b""
 
 
 class Stuck:
@@ -353,28 +352,23 @@ class Stuck:
 
 def test_who_does_not_come_back_holds_up_the_loop_for_a_second_and_then_writes_nowhere(native: Any) -> None:
     """The loop gives the connection up, and the descriptor may soon be another's."""
-    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    session = Stuck(outgoing)
-    ours, theirs = socket.socketpair()
-    pipe = native.TlsPipe(session, incoming, outgoing, ours.fileno())
-    pipe.begin_sending()
-    pipe.put(b"late")
-    pushing = threading.Thread(target=pipe.push)
-    pushing.start()
-    assert session.entered.wait(PATIENCE_S)
-    began = time.monotonic()
-    assert pipe.end_sending() is None
-    assert 0.9 < time.monotonic() - began < PATIENCE_S
-    assert isinstance(pipe.error, ConnectionAbortedError)
-    with pytest.raises(ConnectionAbortedError):
-        pipe.seal(b"of no use")
-    session.may_go.set()
-    pushing.join(PATIENCE_S)
-    theirs.setblocking(False)
-    with pytest.raises(BlockingIOError):
-        theirs.recv(9)
-    ours.close()
-    theirs.close()
+    with stubbed(native, Stuck) as (pipe, session, theirs):
+        pipe.begin_sending()
+        pipe.put(b"late")
+        pushing = threading.Thread(target=pipe.push)
+        pushing.start()
+        assert session.entered.wait(PATIENCE_S)
+        began = time.monotonic()
+        assert pipe.end_sending() is None
+        assert 0.9 < time.monotonic() - began < PATIENCE_S
+        assert isinstance(pipe.error, ConnectionAbortedError)
+        with pytest.raises(ConnectionAbortedError):
+            pipe.seal(b"of no use")
+        session.may_go.set()
+        pushing.join(PATIENCE_S)
+        theirs.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            theirs.recv(9)
 
 
 def test_a_socket_without_tls_has_the_same_calls() -> None:
