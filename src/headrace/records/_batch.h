@@ -231,4 +231,32 @@ static inline void headrace_unmap(void *p, size_t size) {
 #endif
 }
 
+/* Memory of any size, its own pages where it is large: the heap keeps pages as long as something behind them lives. */
+#define HEADRACE_MAPPED_BYTES 262144
+
+static inline void *headrace_take(size_t size) {
+    return size < HEADRACE_MAPPED_BYTES ? malloc(size) : headrace_map(size);
+}
+
+static inline void headrace_drop(void *p, size_t size) {
+    if (size < HEADRACE_MAPPED_BYTES) free(p);
+    else headrace_unmap(p, size);
+}
+
+/* As realloc: the old memory is gone unless NULL comes back. */
+static inline void *headrace_grow(void *p, size_t size, size_t grown_size) {
+    if (grown_size < HEADRACE_MAPPED_BYTES) return realloc(p, grown_size);
+#ifdef __linux__
+    if (size >= HEADRACE_MAPPED_BYTES) {
+        p = mremap(p, size, grown_size, MREMAP_MAYMOVE);
+        return p == MAP_FAILED ? NULL : p;
+    }
+#endif
+    void *grown = headrace_map(grown_size);
+    if (grown == NULL) return NULL;
+    if (p != NULL) memcpy(grown, p, size);
+    headrace_drop(p, size);
+    return grown;
+}
+
 #endif

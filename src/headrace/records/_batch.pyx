@@ -64,6 +64,9 @@ cdef extern from "_batch.h":
     void headrace_raise(object error)
     void *headrace_map(size_t size) nogil
     void headrace_unmap(void *p, size_t size) nogil
+    void *headrace_take(size_t size) nogil
+    void headrace_drop(void *p, size_t size) nogil
+    void *headrace_grow(void *p, size_t size, size_t grown_size) nogil
 
 headrace_setup(0)
 
@@ -413,7 +416,7 @@ cdef class SpareBlocks:
             self._drop(0)
 
     cdef int _drop(self, int at) noexcept:
-        free(self._kept[at].start)
+        headrace_drop(self._kept[at].start, self._kept[at].capacity)
         self._remove(at)
         return 0
 
@@ -425,12 +428,13 @@ cdef class SpareBlocks:
 
     @cython.critical_section
     cdef uint8_t *take(self, Py_ssize_t needed, Py_ssize_t *capacity):
-        # The smallest that is large enough, and not far too large; NULL if there is none.
+        # The smallest that is large enough, and not far too large; of those that are alike the last that came, so
+        # that the others are seen not to be wanted. NULL if there is none.
         cdef uint8_t *start
         cdef int at, best = -1
         for at in range(self._count):
             if needed <= self._kept[at].capacity <= 2 * needed and (
-                    best < 0 or self._kept[at].capacity < self._kept[best].capacity):
+                    best < 0 or self._kept[at].capacity <= self._kept[best].capacity):
                 best = at
         if best < 0:
             return NULL
@@ -442,7 +446,7 @@ cdef class SpareBlocks:
     @cython.critical_section
     cdef int give(self, uint8_t *start, Py_ssize_t capacity) except -1:
         if not LARGE_BYTES <= capacity <= MOST_SPARE_BYTES:
-            free(start)
+            headrace_drop(start, capacity)
             return 0
         self._turn += 1
         while self._count and (self._count == SPARE_BLOCKS or self._bytes + capacity > MOST_SPARE_BYTES
@@ -476,7 +480,7 @@ cdef class Block:
 
     def __dealloc__(self):
         if self.capacity < LARGE_BYTES or spare_blocks is None:  # None when the interpreter ends
-            free(self.start)
+            headrace_drop(self.start, self.capacity)
         else:
             spare_blocks.give(self.start, self.capacity)
 
@@ -497,7 +501,7 @@ cdef class Block:
             else:
                 spare_blocks.give(self.start, self.capacity)
         else:
-            grown = <uint8_t *> realloc(self.start, capacity)
+            grown = <uint8_t *> headrace_grow(self.start, self.capacity, capacity)
             if grown == NULL:
                 raise MemoryError
         if zeroed:
@@ -536,14 +540,14 @@ cdef class FrameMemory:
         self._capacity = whole_size(max(size, LARGE_BYTES))
         self._start = spare_blocks.take(self._capacity, &self._capacity)
         if self._start == NULL:
-            self._start = <uint8_t *> malloc(self._capacity)
+            self._start = <uint8_t *> headrace_take(self._capacity)
             if self._start == NULL:
                 raise MemoryError
         self._size = size
 
     def __dealloc__(self):
         if spare_blocks is None:  # when the interpreter ends
-            free(self._start)
+            headrace_drop(self._start, self._capacity)
         elif self._start != NULL:
             spare_blocks.give(self._start, self._capacity)
 
