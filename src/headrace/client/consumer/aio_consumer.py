@@ -163,7 +163,7 @@ class AIOConsumer(LiveClient):
 
     async def assignment(self) -> list[TopicPartition]:
         """As `Consumer.assignment`, awaited."""
-        return await self._engine.assignment()
+        return self._engine.assignment()
 
     async def pause(self, partitions: list[TopicPartition]) -> None:
         """As `Consumer.pause`, awaited."""
@@ -205,7 +205,8 @@ class AIOConsumer(LiveClient):
         self, partition: TopicPartition, timeout: float | None = -1, cached: bool = False
     ) -> tuple[int, int]:
         """As `Consumer.get_watermark_offsets`, awaited."""
-        return await self._engine.offsets.watermarks(partition, timeout, cached)
+        offsets = self._engine.offsets
+        return offsets.cached_watermarks(partition) if cached else await offsets.watermarks(partition, timeout)
 
     async def offsets_for_times(
         self, partitions: list[TopicPartition], timeout: float | None = -1
@@ -229,7 +230,7 @@ class AIOConsumer(LiveClient):
 
     async def memberid(self) -> str | None:
         """As `Consumer.memberid`, awaited."""
-        return await self._engine.memberid()
+        return self._engine.memberid()
 
     async def enforce_rebalance(self, reason: str | None = None) -> None:
         """As `Consumer.enforce_rebalance`, awaited."""

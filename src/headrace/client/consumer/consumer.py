@@ -267,7 +267,7 @@ class Consumer(LiveClient):
 
     def assignment(self) -> list[TopicPartition]:
         """The assigned partitions in the order of topics and numbers, each with the offset of its next record."""
-        return self._waits.call(self._engine.assignment())
+        return self._engine.assignment()
 
     def pause(self, partitions: list[TopicPartition]) -> None:
         """Hand out no records of these partitions until `resume()`, also when they are given up and come back."""
@@ -355,7 +355,10 @@ class Consumer(LiveClient):
         Raises:
             KafkaException: the offsets could not be found, `_TIMED_OUT` among others.
         """
-        return self._waits.call_until_woken(self._engine.offsets.watermarks(partition, timeout, cached))
+        offsets = self._engine.offsets
+        if cached:
+            return offsets.cached_watermarks(partition)
+        return self._waits.call_until_woken(offsets.watermarks(partition, timeout))
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = -1) -> list[TopicPartition]:
         """The first offset at or after the time (ms) in each partition's `offset`; `OFFSET_END` when none is.
@@ -389,7 +392,7 @@ class Consumer(LiveClient):
 
         With "group.protocol" "consumer" it chooses its id itself, and has it from the beginning.
         """
-        return self._waits.call(self._engine.memberid())
+        return self._engine.memberid()
 
     def enforce_rebalance(self, reason: str | None = None) -> None:
         """Have the group rebalance soon, as when something has changed on which its assignment depends (KIP-568).

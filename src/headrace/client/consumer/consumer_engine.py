@@ -260,8 +260,8 @@ class ConsumerEngine:
         self.machines.assignment_changed()
         self.offsets.start_auto_commit()
 
-    async def assignment(self) -> Partitions:
-        """The assigned partitions."""
+    def assignment(self) -> Partitions:
+        """The assigned partitions. From any thread."""
         self.machines.check_open()
         return sorted(self._subscription.positions())
 
@@ -308,8 +308,8 @@ class ConsumerEngine:
         self.machines.check_open()
         return self.machines.statistics.metrics()
 
-    async def memberid(self) -> str | None:
-        """This consumer's id in the group; None while it has none."""
+    def memberid(self) -> str | None:
+        """This consumer's id in the group; None while it has none. From any thread."""
         self.machines.check_open()
         return None if self.group is None else self.group.member_id or None
 

@@ -1,8 +1,8 @@
 """A consumer's offsets as its application knows them: positions, commits by hand and by the clock, lookups.
 
-Coroutines run on the loop's thread; `positions`, `store` and `group_member` belong to the application's.
-`machines.groups.ownership` decides as which member a partition's offset is committed. It must not know callbacks or
-rebalances.
+Coroutines run on the loop's thread; `positions`, `cached_watermarks`, `store` and `group_member` belong to the
+application's. `machines.groups.ownership` decides as which member a partition's offset is committed. It must not know
+callbacks or rebalances.
 
 Read next: `machines.consumer.offsets`.
 """
@@ -81,6 +81,15 @@ class ConsumerOffsets:
         for tp, state in [(tp, self._subscription.require(tp.topic, tp.partition)) for tp in given]:
             state.stored_metadata = tp.metadata
             state.stored = tp.offset
+
+    def cached_watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        """What `watermarks` gives, as of the last fetch; `OFFSET_INVALID` where nothing is known."""
+        self._machines.check_open()
+        instance_of(TopicPartition, partition, "partition")
+        state = self._subscription.get(partition.topic, partition.partition)
+        if state is None or state.high_watermark < 0:
+            return OFFSET_INVALID, OFFSET_INVALID
+        return state.log_start, state.high_watermark
 
     # Commits
 
@@ -224,14 +233,10 @@ class ConsumerOffsets:
         return _some_found(await self._ask(
             partitions, timeout, lambda tp, expires_at, found: ask([tp], expires_at, found)))
 
-    async def watermarks(self, partition: TopicPartition, timeout: float | None, cached: bool) -> tuple[int, int]:
+    async def watermarks(self, partition: TopicPartition, timeout: float | None) -> tuple[int, int]:
         """The first offset of a partition, and the one after its last record."""
         self._machines.check_open()
         instance_of(TopicPartition, partition, "partition")
-        if cached:
-            state = self._subscription.get(partition.topic, partition.partition)
-            known = state is not None and state.high_watermark >= 0
-            return (state.log_start, state.high_watermark) if state and known else (OFFSET_INVALID, OFFSET_INVALID)
         ends = [TopicPartition(partition.topic, partition.partition, at) for at in (EARLIEST, LATEST)]
         low, high = await self._look_up(ends, timeout)
         for found in (low, high):
