@@ -71,7 +71,7 @@ class CachedSchemaRegistryClient:
         self.subject_to_schema_versions: defaultdict[str, dict[Any, int]] = defaultdict(dict)
         self.auto_register_schemas = conf.pop("auto.register.schemas", True)
         self.url = _without_credentials(_url(conf))
-        self._client = SchemaRegistryClient(_with_credentials(conf))
+        self._client = SchemaRegistryClient({"max.retries": 0, **_with_credentials(conf)})  # as it always was
 
     def __enter__(self) -> CachedSchemaRegistryClient:
         return self

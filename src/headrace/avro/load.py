@@ -1,6 +1,7 @@
 """Schemas as `AvroProducer` and its relatives take them: `load` from a file, `loads` from a text.
 
-`str()` of one is its JSON. One that the avro package has parsed will do as well, for it has that too.
+`str()` of one is its JSON. Where the avro package is installed, a schema is one of its: programs of before 1.4 go on
+with it, and confluent_kafka cannot read a schema without that package.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["LoadedSchema", "load", "loads"]
 
 
 class LoadedSchema:
-    """A schema that was read. It is equal to others of the same JSON.
+    """A schema that was read without the avro package. It is equal to others of the same JSON.
 
     Args:
         schema_str: its JSON.
@@ -64,23 +65,36 @@ class LoadedSchema:
         return hash(self._text)
 
 
-def loads(schema_str: str) -> LoadedSchema:
+def loads(schema_str: str) -> Any:
     """The schema that a text describes.
 
     Args:
         schema_str: its JSON.
 
+    Returns:
+        A `Schema` of the avro package where that is installed, else a `LoadedSchema`.
+
     Raises:
         ClientError: it is not a schema.
     """
-    return LoadedSchema(schema_str)
+    try:
+        import avro.schema
+    except ImportError:
+        return LoadedSchema(schema_str)
+    try:
+        return avro.schema.parse(schema_str)
+    except Exception as error:  # of whatever kind: the text is not ours
+        raise ClientError(f"Schema parse failed: {error}") from error
 
 
-def load(fp: str | PathLike[str]) -> LoadedSchema:
+def load(fp: str | PathLike[str]) -> Any:
     """The schema that a file describes.
 
     Args:
         fp: path of the file.
+
+    Returns:
+        As `loads`.
 
     Raises:
         ClientError: it is not a schema.

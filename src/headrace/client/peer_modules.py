@@ -39,6 +39,8 @@ HOMES: dict[str, tuple[str, ...]] = {
         "_AIOConsumer", "_AsyncDeserializingConsumer", "_AsyncSerializingProducer", "producer",
         "producer._AIOProducer")), ("headrace.aio",)),
     **_registry_modules(),
+    f"{_REGISTRY}.confluent.types": (),
+    f"{_REGISTRY}.confluent.types.decimal_pb2": (f"{_REGISTRY}.confluent.type.decimal_pb2",),
 }
 """Where the names of each are, in the order in which they are looked for."""
 

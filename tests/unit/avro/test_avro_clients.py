@@ -1,10 +1,15 @@
 """`AvroProducer` and `AvroConsumer`, through a broker."""
 
+import io
+import sys
 import uuid
 
+import avro.io
+import avro.schema
 import pytest
 
 from headrace.avro import AvroConsumer, AvroProducer, CachedSchemaRegistryClient, ClientError, load, loads
+from headrace.avro.load import LoadedSchema
 from headrace.avro.serializer import KeySerializerError, SerializerError, ValueSerializerError
 from headrace.testing import EmbeddedBroker
 
@@ -90,11 +95,30 @@ def test_they_say_that_there_are_newer_ways(conf) -> None:
         AvroConsumer({**conf, "group.id": "g"}).close()
 
 
-def test_a_schema_is_read_from_a_file(tmp_path) -> None:
+@pytest.fixture(params=["with", "without"])
+def package(request, monkeypatch) -> str:
+    """Whether the avro package is installed."""
+    if request.param == "without":
+        for name in ("avro", "avro.schema"):
+            monkeypatch.setitem(sys.modules, name, None)
+    return request.param
+
+
+def test_a_schema_is_one_of_the_avro_package_where_that_is_installed() -> None:
+    schema = loads(str(USER))
+    assert isinstance(schema, avro.schema.Schema)
+    written = io.BytesIO()
+    avro.io.DatumWriter(schema).write({"name": "a"}, avro.io.BinaryEncoder(written))
+    assert written.getvalue() == b"\2a"
+
+
+def test_a_schema_is_read_from_a_file(tmp_path, package) -> None:
     (tmp_path / "user.avsc").write_text(str(USER))
-    assert load(tmp_path / "user.avsc") == USER
-    assert hash(load(str(tmp_path / "user.avsc"))) == hash(USER)
-    assert (USER.name, USER.fullname, USER.namespace, USER.to_json()["type"]) == ("User", "User", None, "record")
+    user = loads(str(USER))
+    assert isinstance(user, LoadedSchema) is (package == "without")
+    assert load(tmp_path / "user.avsc") == user
+    assert hash(load(str(tmp_path / "user.avsc"))) == hash(user)
+    assert (user.name, user.fullname, user.namespace, user.to_json()["type"]) == ("User", "User", None, "record")
     assert loads('{"type":"record","name":"R","namespace":"a.b","fields":[]}').namespace == "a.b"
     for text in ("{", '{"type":"nope"}', ""):
         with pytest.raises(ClientError, match="Schema parse failed"):

@@ -1,5 +1,7 @@
 """The registry client of `AvroProducer` and `AvroConsumer`."""
 
+import time
+
 import pytest
 
 from headrace.avro import CachedSchemaRegistryClient, ClientError, loads
@@ -76,3 +78,11 @@ def test_a_url_alone_is_the_old_way() -> None:
     with pytest.warns(DeprecationWarning, match="dict"):
         client = CachedSchemaRegistryClient("http://127.0.0.1:9/")
     assert client.url == "http://127.0.0.1:9"
+
+
+def test_a_registry_that_cannot_be_reached_is_an_error_at_once() -> None:
+    began = time.monotonic()
+    unreachable = CachedSchemaRegistryClient({"url": "http://127.0.0.1:9"})
+    with unreachable as client, pytest.raises(ClientError, match="no answer"):
+        client.register("s", INT)
+    assert time.monotonic() - began < 1  # a second and more for each repetition

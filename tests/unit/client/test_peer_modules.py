@@ -84,6 +84,8 @@ def test_the_names_are_the_same_objects() -> None:
     "from headrace.schema_registry.protobuf import _schema_to_str, _create_index_array",
     "from headrace.schema_registry import _MAGIC_BYTE, _MAGIC_BYTE_V0, _MAGIC_BYTE_V1, SerializationError",
     "from headrace.error import KafkaError, KafkaException",
+    "from headrace.schema_registry.confluent import meta_pb2 as confluent_dot_meta__pb2",
+    "import headrace.schema_registry.confluent.types.decimal_pb2",
 ])
 def test_a_line_that_works_with_the_peer_works_with_the_import_changed(statement: str) -> None:
     for given in (statement.replace("headrace", "confluent_kafka"), statement):

@@ -87,9 +87,7 @@ class SerializingProducer(Producer, Generic[K, V]):
         """
         if self._engine.closed and not self._engine.deliveries.in_callback():  # `close()` calls callbacks as well
             raise producer_closed()
-        if not isinstance(topic, str):
-            raise TypeError(f"topic must be str, not {type(topic).__name__}")
-        context = SerializationContext(topic, MessageField.KEY, headers)
+        context = _context_of_key(topic, headers)
         raw_key: Any = key
         raw_value: Any = value
         if self._key_serializer is not None:
@@ -171,9 +169,7 @@ class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
                                "AsyncSerializingProducer(conf)")
         if self._closing is not None:
             raise producer_closed()
-        if not isinstance(topic, str):
-            raise TypeError(f"topic must be str, not {type(topic).__name__}")
-        context = SerializationContext(topic, MessageField.KEY, headers)
+        context = _context_of_key(topic, headers)
         raw_key: Any = key
         raw_value: Any = value
         if self._key_serializer is not None:
@@ -197,3 +193,10 @@ class AsyncSerializingProducer(AIOProducer, Generic[K, V]):
 
     async def __aenter__(self) -> AsyncSerializingProducer[K, V]:
         return await self._make()
+
+
+def _context_of_key(topic: object, headers: Headers | None) -> SerializationContext:
+    """Where a record goes to: no serializer is to be called for a topic that cannot be one."""
+    if not isinstance(topic, str):
+        raise TypeError(f"topic must be a str, not {type(topic).__name__}")
+    return SerializationContext(topic, MessageField.KEY, headers)

@@ -19,6 +19,7 @@ from headrace.client.schema_serdes.schema_serializers import (
     BaseSerializer,
     Convert,
     converter_of,
+    is_chosen,
     no_rule_registry,
 )
 from headrace.client.schema_serdes.serde_settings import READING, VALIDATION, WRITING, SerdeProperty, settings_of
@@ -63,9 +64,12 @@ class _JsonWriting:
     form: str | None = None
     message_indexes: list[int] | None = None
 
-    def __init__(self, schema: Schema | None, validate: bool, encode: Callable[[Any], bytes | str] | None) -> None:
+    def __init__(
+        self, schema: Schema | None, settings: Mapping[str, Any], encode: Callable[[Any], bytes | str] | None
+    ) -> None:
         self._own = schema
-        self._validate = validate
+        self._validate = settings["validate"]
+        self._is_chosen = is_chosen(settings)
         self._encode = encode or json_codec()[0]
         self._validator: Validate | None = None
         self._name: str | None = None
@@ -74,7 +78,8 @@ class _JsonWriting:
     def prepared(self, client: Any) -> Steps[None]:
         if not self._read and self._own is not None:
             self._name = _title(self._own)
-            self._validator = (yield from _validator(self._own, client)) if self._validate else None
+            if self._validate and not self._is_chosen:  # else no value is held to it, and its references may be missing
+                self._validator = yield from _validator(self._own, client)
             self._read = True
 
     def record_name(self) -> str | None:
@@ -107,15 +112,23 @@ class _JsonReading:
     schema_type = JSON_TYPE
     form: str | None = None
 
-    def __init__(self, schema: Schema | None, validate: bool, decode: Callable[[bytes], Any] | None) -> None:
+    def __init__(
+        self, schema: Schema | None, settings: Mapping[str, Any], decode: Callable[[bytes], Any] | None
+    ) -> None:
         self.own = schema
-        self._validate = validate
+        self._validate = settings["validate"]
+        self._is_chosen = is_chosen(settings)
         self._decode = decode or json_codec()[1]
         self._validator: Validate | None = None
 
     def prepared(self, client: Any) -> Steps[None]:
+        if not self._is_chosen:
+            yield from self._own_validator(client)
+
+    def _own_validator(self, client: Any) -> Steps[Validate | None]:
         if self.own is not None and self._validate and self._validator is None:
             self._validator = yield from _validator(self.own, client)
+        return self._validator
 
     def record_name(self, writer: Schema, schema_id: SchemaId, client: Any) -> Steps[str | None]:
         yield from ()
@@ -124,10 +137,11 @@ class _JsonReading:
     def reader(
         self, writer: Schema | None, latest: Schema | None, schema_id: SchemaId, client: Any
     ) -> Steps[Callable[[bytes], Any]]:
-        decode, check = self._decode, self._validator
-        wanted = latest or (None if self.own is not None else writer)
-        if wanted is not None and self._validate:
-            check = yield from _validator(wanted, client)
+        decode, wanted = self._decode, latest or (None if self.own is not None else writer)
+        if wanted is None:
+            check = yield from self._own_validator(client)
+        else:
+            check = (yield from _validator(wanted, client)) if self._validate else None
 
         def read(payload: bytes) -> Any:
             try:
@@ -167,7 +181,7 @@ class JSONSerializer(BaseSerializer):
     ) -> None:
         no_rule_registry(rule_registry)
         settings = settings_of(conf, _WRITING)
-        super().__init__(_JsonWriting(_schema_of(schema_str), settings["validate"], json_encode),
+        super().__init__(_JsonWriting(_schema_of(schema_str), settings, json_encode),
                          schema_registry_client, settings, converter_of(to_dict, "to_dict"))
 
 
@@ -181,7 +195,7 @@ class AsyncJSONSerializer(AsyncBaseSerializer):
     ) -> None:
         no_rule_registry(rule_registry)
         settings = settings_of(conf, _WRITING)
-        super().__init__(_JsonWriting(_schema_of(schema_str), settings["validate"], json_encode),
+        super().__init__(_JsonWriting(_schema_of(schema_str), settings, json_encode),
                          schema_registry_client, settings, converter_of(to_dict, "to_dict"))
 
 
@@ -239,4 +253,4 @@ def _reading(
         raise ValueError('schema_registry_client must be provided if "schema_str" is not provided')
     if client is None and schema is not None and schema.references:
         raise ValueError('schema_registry_client must be provided if "schema_str" is a Schema instance with references')
-    return _JsonReading(schema, settings["validate"], decode)
+    return _JsonReading(schema, settings, decode)

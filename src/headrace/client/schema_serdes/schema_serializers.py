@@ -173,10 +173,15 @@ def chosen_schema(settings: Mapping[str, Any], subject: str, client: Any, form: 
     return found
 
 
+def is_chosen(settings: Mapping[str, Any]) -> bool:
+    """Whether properties choose a schema of the registry, see `chosen_schema`, whatever the application has given."""
+    return (settings.get("use.schema.id") is not None or settings["use.latest.with.metadata"] is not None
+            or settings["use.latest.version"])
+
+
 def follows_latest(settings: Mapping[str, Any]) -> bool:
     """Whether the schema may become another one while messages flow."""
-    return settings.get("use.schema.id") is None and (
-        settings["use.latest.version"] or settings["use.latest.with.metadata"] is not None)
+    return settings.get("use.schema.id") is None and is_chosen(settings)
 
 
 class SchemaWriting:

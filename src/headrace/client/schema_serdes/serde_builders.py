@@ -111,7 +111,7 @@ async def async_build_serde(
 
 def _is_to_be_made(client: Any, conf: Conf | None) -> bool:
     if client is not None and conf is not None:
-        raise ValueError("a Schema Registry client and properties of one are both given: give one of them")
+        raise ValueError("both a Schema Registry client and a configuration of one are given: use one or the other")
     return client is None and conf is not None
 
 

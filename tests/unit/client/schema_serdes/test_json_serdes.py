@@ -103,6 +103,35 @@ def test_the_latest_schema_checks_what_is_written() -> None:
         JSONSerializer(None, registry)(1, VALUE)
 
 
+@pytest.mark.parametrize("conf", [{"use.latest.version": True}, {"use.schema.id": 2}])
+def test_a_text_without_its_references_does_where_the_registrys_schema_is_chosen(conf) -> None:
+    registry = KeptRegistry()
+    text = '{"type": "object", "properties": {"user": {"$ref": "user.json"}}}'
+    registry.register_schema("user", Schema(USER, "JSON"))
+    registry.register_schema("users-value", Schema(text, "JSON", [SchemaReference("user.json", "user", 1)]))
+    write = JSONSerializer(text, registry, conf={"auto.register.schemas": False, **conf})
+    written = write({"user": {"name": "a"}}, VALUE)
+    assert written == b'\0\0\0\0\2{"user":{"name":"a"}}'
+    with pytest.raises(SerializationError, match="name"):
+        write({"user": {}}, VALUE)
+    latest = JSONDeserializer(text, schema_registry_client=registry, conf={"use.latest.version": True})
+    assert latest(written, VALUE) == {"user": {"name": "a"}}
+    with pytest.raises(SerializationError, match=r"user\.json"):  # the text itself is what counts here
+        latest(written)
+    with pytest.raises(SerializationError, match=r"user\.json"):
+        JSONSerializer(text, registry)
+
+
+@pytest.mark.parametrize("dialect", ["https://example.com/ours.json", "http://json-schema.org/draft-03/schema#", ""])
+def test_a_schema_of_a_dialect_that_nobody_knows_is_taken_for_one_of_the_newest_draft(dialect) -> None:
+    registry = KeptRegistry()
+    text = json.dumps({"$schema": dialect, **json.loads(USER)})
+    assert JSONSerializer(text, registry)({"name": "a"}, VALUE) == OF_USER
+    with pytest.raises(SerializationError, match="name"):
+        JSONSerializer(text, registry)({}, VALUE)
+    assert JSONDeserializer(None, schema_registry_client=registry)(OF_USER, VALUE) == {"name": "a"}
+
+
 def test_awaited_they_do_the_same() -> None:
     async def both() -> None:
         registry = AsyncKeptRegistry()

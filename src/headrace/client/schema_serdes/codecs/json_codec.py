@@ -51,7 +51,7 @@ def validator_of(schema: Any, references: Mapping[str, Any]) -> Validate:
     """A function that checks values.
 
     Args:
-        schema: as JSON has it; its `$schema` says which draft, without one it is 2020-12.
+        schema: as JSON has it; its `$schema` says which draft, without one that is known it is 2020-12.
         references: those that it refers to, by URI, draft 7 where they do not say.
 
     Returns:
@@ -64,7 +64,8 @@ def validator_of(schema: Any, references: Mapping[str, Any]) -> Validate:
     library = _library()
     try:
         registry = library.Registry([*references.items()], draft=library.Draft7, retriever=_refuse)
-        validate = library.validator_for(schema, registry=registry, validate_formats=False, retriever=_refuse).validate
+        validate = library.validator_cls_for(schema)(
+            schema, registry=registry, validate_formats=False, retriever=_refuse).validate
     except Exception as error:
         raise SerializationError(f"the JSON schema cannot be used: {_said(error)}") from error
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.errors import DependencyError, SerializationError
 
-__all__ = ["file_text", "is_builtin", "message_class", "message_indexes", "message_name"]
+__all__ = ["class_of", "file_text", "is_builtin", "message_class", "message_indexes", "message_name"]
 
 _BUILTIN = ("confluent/", "google/protobuf/", "google/type/")
 
@@ -48,11 +48,20 @@ def message_class(message_type: Any) -> Any:
     Raises:
         DependencyError: protobuf is not installed.
     """
+    return class_of(message_type.DESCRIPTOR)
+
+
+def class_of(descriptor: Any) -> Any:
+    """The class of messages of a type that has this descriptor.
+
+    Raises:
+        DependencyError: protobuf is not installed.
+    """
     try:
         from google.protobuf.message_factory import GetMessageClass
     except ImportError as error:
         raise DependencyError("Protobuf needs protobuf: pip install headrace[protobuf]") from error
-    return GetMessageClass(message_type.DESCRIPTOR)
+    return GetMessageClass(descriptor)
 
 
 def message_name(text: str, indexes: Sequence[int]) -> str:

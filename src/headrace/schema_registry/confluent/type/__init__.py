@@ -1,0 +1,1 @@
+"""Types of the .proto files in `confluent/type`."""
