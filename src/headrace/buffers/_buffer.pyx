@@ -1706,6 +1706,7 @@ cdef class RecordAccumulator:
 
     cdef readonly object topic
     cdef readonly Py_ssize_t partition_count
+    cdef object _on_no_partition
     cdef BufferPool _buffer_pool
     cdef int _hash, _by_lot
     cdef Py_ssize_t _batch_bytes, _batch_count, _message_bytes
@@ -1726,8 +1727,10 @@ cdef class RecordAccumulator:
 
     def __init__(self, topic, Py_ssize_t partition_count, BufferPool buffer_pool not None, *,
                  partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
-                 Py_ssize_t message_bytes=1_000_000, int64_t turn_ms=900_000, double linger_s=0.0, seed=None):
+                 Py_ssize_t message_bytes=1_000_000, int64_t turn_ms=900_000, double linger_s=0.0, seed=None,
+                 on_no_partition=bool):
         self.topic = topic
+        self._on_no_partition = on_no_partition
         self._buffer_pool = buffer_pool
         self._hash = HASHES[partitioner]
         self._by_lot = BY_LOT[PARTITIONERS[partitioner][1]]
@@ -1827,6 +1830,7 @@ cdef class RecordAccumulator:
             raise too_large(self.topic, size, self._message_bytes)
         # Counted from -1, "any", as 0: what is below that is the largest of all.
         if <size_t> partition + 1 > <size_t> self.partition_count or self.partition_count <= 0:
+            self._on_no_partition()
             raise no_partition(self.topic, partition, self.partition_count)
         return 0
 

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES, BufferPool, cost_of, queue_full
@@ -50,6 +50,7 @@ class RecordAccumulator:
         linger_s: seconds that a batch which is opened waits for more records, also where the thread that appends might
             send it.
         seed: of the random choices; None takes the system's randomness.
+        on_no_partition: called where a record is refused because there is no such partition: it may be a new one.
 
     Attributes:
         sticky: the partition whose turn it is; -1 if no record was left to chance yet, or the turn was ended.
@@ -68,9 +69,11 @@ class RecordAccumulator:
         turn_ms: int = 900_000,
         linger_s: float = 0.0,
         seed: int | None = None,
+        on_no_partition: Callable[[], object] = bool,
     ) -> None:
         self.topic = topic
         self.partition_count = partition_count
+        self._on_no_partition = on_no_partition
         self._pool = buffer_pool
         self._hash, self._by_lot = PARTITIONERS[partitioner]
         self._batch_bytes = batch_bytes
@@ -196,6 +199,7 @@ class RecordAccumulator:
         if cost - OVERHEAD_BYTES > self._message_bytes:
             raise too_large(self.topic, cost - OVERHEAD_BYTES, self._message_bytes)
         if not -1 <= partition < self.partition_count or self.partition_count <= 0:
+            self._on_no_partition()
             raise no_partition(self.topic, partition, self.partition_count)
         if timestamp_ms < 0:
             raise ValueError(f"timestamp must not be negative: {timestamp_ms}")

@@ -147,21 +147,6 @@ def _settle_times(draft: Draft) -> None:
             values["message.timeout.ms"] = int(linger_ms) + _DEFAULT_MESSAGE_TIMEOUT_MS
         else:
             raise ConfigError(f'"linger.ms" ({linger_ms:g}) must be less than "message.timeout.ms" ({total_ms})')
-    if draft.names.get("message.timeout.ms") == "delivery.timeout.ms" and "request.timeout.ms" in given and total_ms:
-        _settle_javas_times(draft)
-
-
-def _settle_javas_times(draft: Draft) -> None:
-    """Java's rule for its own name: an attempt fits into what lingering leaves of the whole time."""
-    values = draft.values
-    total_ms, linger_ms, request_ms = (values[name] for name in ("message.timeout.ms", "linger.ms",
-                                                                 "request.timeout.ms"))
-    if total_ms >= linger_ms + request_ms:
-        return
-    if "linger.ms" in draft.given or total_ms < request_ms:
-        raise ConfigError(f'"delivery.timeout.ms" ({total_ms}) must be at least "linger.ms" + "request.timeout.ms" '
-                          f"({linger_ms:g} + {request_ms})")
-    values["linger.ms"] = float(total_ms - request_ms)
 
 
 def _settle_memory(draft: Draft) -> None:

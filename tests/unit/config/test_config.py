@@ -262,7 +262,6 @@ def test_a_configuration_as_people_write_it_for_java_works() -> None:
 @pytest.mark.parametrize("given", [
     {"buffer.memory": 1 << 20, "queue.buffering.max.kbytes": 2048},
     {"linger.ms": 100, "message.timeout.ms": 50},
-    {"linger.ms": 5, "delivery.timeout.ms": 1000, "request.timeout.ms": 1000},
     {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 400},
     {"retry.backoff.ms": 500, "retry.backoff.max.ms": 400},
     {"compression.type": "zstd", "compression.level": 1, "compression.zstd.level": 2},
@@ -304,8 +303,8 @@ def test_a_default_gives_way_to_what_was_asked_for() -> None:
     (CONSUMER, {"fetch.max.bytes": 200_000_000}, {"receive.message.max.bytes": 200_000_512}),
     (PRODUCER, {"linger.ms": 900_000}, {"message.timeout.ms": 1_200_000}),
     (PRODUCER, {"message.timeout.ms": 4}, {"linger.ms": 2.0}),
-    (PRODUCER, {"delivery.timeout.ms": 1_000, "request.timeout.ms": 998}, {"linger.ms": 2.0}),
-    (PRODUCER, {"delivery.timeout.ms": 1_000, "request.timeout.ms": 1_000}, {"linger.ms": 0.0}),
+    (PRODUCER, {"delivery.timeout.ms": 30_000, "request.timeout.ms": 30_000, "linger.ms": 100}, {}),
+    (PRODUCER, {"delivery.timeout.ms": 999, "request.timeout.ms": 1_000}, {"linger.ms": 5.0}),
     (PRODUCER, {"delivery.timeout.ms": 1_000}, {"linger.ms": 5.0, "request.timeout.ms": 30_000}),
     (PRODUCER, {"request.timeout.ms": 400_000}, {"message.timeout.ms": 300_000}),
     (ADMIN, {"reconnect.backoff.ms": 5_000}, {"reconnect.backoff.max.ms": 5_000}),
@@ -340,7 +339,6 @@ def test_a_default_moves_so_that_what_was_given_alone_makes_sense(
     (CONSUMER, {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 50_000}),
     (CONSUMER, {"receive.message.max.bytes": 1_000_000, "fetch.max.bytes": 999_489}),
     (PRODUCER, {"linger.ms": 900_000, "message.timeout.ms": 300_000}),
-    (PRODUCER, {"delivery.timeout.ms": 999, "request.timeout.ms": 1_000}),
     (ADMIN, {"sasl.login.retry.backoff.ms": 20_000, "sasl.login.retry.backoff.max.ms": 10_000}),
 ], ids=lambda value: " ".join(value) if isinstance(value, dict) else value)
 def test_two_that_were_given_are_taken_by_their_word_even_if_one_is_the_default(

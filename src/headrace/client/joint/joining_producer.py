@@ -7,6 +7,7 @@ it can be kept between tasks. Read next: `machines.joint.joined_transaction`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from headrace.client.producer.kept_producers import KeptProducers
@@ -57,7 +58,7 @@ class JoiningEngine(ProducerEngine):
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, JoinedTransactionFailed):
-            self.accumulators.refuse(KafkaException(event.error))
+            self.accumulators.refuse(partial(KafkaException, event.error))
             self._fail(self.accumulators.drop(event.error))
             self._driver.wake()
         else:

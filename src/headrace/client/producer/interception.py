@@ -169,7 +169,12 @@ class InterceptedSend:
             if self.chain is not None:
                 self.chain.on_acknowledgement(None, error)
             raise error
-        return record if self.chain is None else self.chain.on_send(record)
+        if self.chain is None:
+            return record
+        sent = self.chain.on_send(record)
+        if sent.record_id is None and record.record_id is not None:  # it was made anew, as in Java, which has no ids
+            sent = with_id(sent, record.record_id)
+        return sent
 
     def reporting_rejection(self, arguments: Arguments, record_id: int | None) -> AbstractContextManager[None]:
         """Report a record to the interceptors as not accepted when the block raises."""
@@ -216,6 +221,12 @@ def arguments_of(record: ProducerRecord) -> Arguments:
     """A record as `ProducerEngine.produce` takes it."""
     partition = PARTITION_UA if record.partition is None else record.partition
     return record.topic, record.value, record.key, partition, record.timestamp_ms or 0, record.headers
+
+
+def with_id(record: ProducerRecord, record_id: int) -> ProducerRecord:
+    """The same record under another id."""
+    return ProducerRecord(record.topic, record.value, record.key, record.partition, record.headers,
+                          record.timestamp_ms, record_id)
 
 
 def _pairs(headers: Any) -> Sequence[tuple[str, bytes | None]] | None:

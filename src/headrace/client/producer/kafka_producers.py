@@ -21,7 +21,7 @@ from headrace.client.producer.producer import Producer, calls_of, end_with
 from headrace.client.producer.producer_calls import ProducerCalls
 from headrace.client.waits import ThreadWaits, Wait
 from headrace.config import PRODUCER, PROPERTIES, Config
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.types.records import ProducerRecord, RecordMetadata
 
 __all__ = ["EventsPollingOption", "KafkaAsyncProducer", "KafkaSyncProducer", "SendOption"]
@@ -97,11 +97,11 @@ class KafkaSyncProducer(_KafkaProducer):
             `delivery.report.only.error` means nothing here.
 
     Raises:
-        ConfigError: a property is unknown, malformed or contradicts another.
+        ConfigError: a property is unknown, malformed, contradicts another, or is of transactions.
     """
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
-        Config(PRODUCER, properties)  # which needs servers, as `Producer` does not
+        _check(properties)
         linger = PROPERTIES["linger.ms"]
         given = {linger.name, *linger.aliases} & set(properties)
         at_once = {} if given else {linger.name: 0}
@@ -138,13 +138,13 @@ class KafkaAsyncProducer(_KafkaProducer):
         events_polling: `AUTO` calls callbacks from a thread of the producer; `MANUAL` from `poll_events()` only.
 
     Raises:
-        ConfigError: a property is unknown, malformed or contradicts another.
+        ConfigError: a property is unknown, malformed, contradicts another, or is of transactions.
     """
 
     def __init__(
         self, properties: Mapping[str, Any], events_polling: EventsPollingOption = EventsPollingOption.AUTO
     ) -> None:
-        Config(PRODUCER, properties)
+        _check(properties)
         self._manual = EventsPollingOption(events_polling) is EventsPollingOption.MANUAL
         super().__init__(Producer(properties))
         self._caller = None if self._manual else _Caller(self._calls)
@@ -157,7 +157,8 @@ class KafkaAsyncProducer(_KafkaProducer):
     ) -> None:
         """Put a record on its way.
 
-        With `AUTO` it waits while the buffer is full; with `MANUAL`, and in a callback, that is an error at once.
+        With `AUTO` it waits while the buffer is full, as long as it takes: `max.block.ms` is of `Producer.send()`. With
+        `MANUAL`, and in a callback, a full buffer is an error at once.
 
         Args:
             record: what to send. It may be changed or reused as soon as this returns.
@@ -193,6 +194,13 @@ class KafkaAsyncProducer(_KafkaProducer):
                 KafkaError._STATE, "poll_events() needs a producer that was made with EventsPollingOption.MANUAL: "
                 "this one calls its callbacks by itself"))
         return self._producer.poll(timeout)
+
+
+def _check(properties: Mapping[str, Any]) -> None:
+    config = Config(PRODUCER, properties)  # which needs servers, as `Producer` does not
+    if config["transactional.id"]:
+        raise ConfigError('"transactional.id" is of use to a producer that begins and commits transactions: take '
+                          "headrace.Producer, whose send() takes the same records")
 
 
 class _Caller:

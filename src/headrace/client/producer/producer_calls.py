@@ -32,6 +32,7 @@ from headrace.client.producer.interception import (
     refused_message,
     still_full,
     unknown_topic,
+    with_id,
 )
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait, deadline, seconds
@@ -112,27 +113,39 @@ class ProducerCalls(Generic[W]):
             ClientClosedError: the producer is closed.
             KafkaException: the topic cannot be used, or the brokers say that they do not have it.
         """
-        watch = TopicWatch(self.waits.notify)
-        if not self.engine.accumulators.await_topic(topic, watch):
+        watch = yield from self._topic_watched(topic, until)
+        if watch is None:
             return True
-        yield Wait(watch.is_done, until)
         if watch.error is not None:
             raise KafkaException(watch.error)
         return watch.is_done()
 
     def topic_known(self, topic: str, until: float) -> Steps[None]:
-        """Wait until a topic is known, also if brokers say that they do not have it: it may turn up."""
-        last: KafkaException | None = None
+        """Wait until a topic is known, also if brokers say that they do not have it: it may turn up.
+
+        Raises:
+            ClientClosedError: the producer is closed.
+            KafkaException: no records are taken, the topic cannot be used, or it did not turn up.
+        """
+        missed: KafkaError | None = None
         while True:
-            try:
-                if (yield from self.topic_answered(topic, until)):
-                    return
-            except KafkaException as refused:
-                if refused.error != KafkaError._UNKNOWN_TOPIC or time.monotonic() >= until:
-                    raise
-                last = refused
-                continue
-            raise last or unknown_topic(topic, self.engine.config.seconds("max.block.ms"))
+            watch = yield from self._topic_watched(topic, until)
+            if watch is None or (watch.is_done() and watch.error is None):
+                return
+            if watch.error is None and missed is None:
+                raise unknown_topic(topic, self.engine.config.seconds("max.block.ms"))
+            missed = watch.error or missed
+            assert missed is not None
+            if watch.error is None or missed != KafkaError._UNKNOWN_TOPIC or time.monotonic() >= until:
+                raise KafkaException(missed)
+
+    def _topic_watched(self, topic: str, until: float) -> Steps[TopicWatch | None]:
+        """Wait for the brokers' answer about a topic; None for one that is known already."""
+        watch = TopicWatch(self.waits.notify)
+        if not self.engine.accumulators.await_topic(topic, watch):
+            return None
+        yield Wait(watch.is_done, until)
+        return watch
 
     def room(self, before: tuple[int, int], until: float, *, rows: bool = False) -> Wait:
         """A wait for room, and for nothing more once the producer is closed, but for callbacks that may still produce.
@@ -354,8 +367,7 @@ class ProducerCalls(Generic[W]):
         accepted = self.intercepted.accept(record)
         if self.record_ids is None or accepted.record_id is not None:
             return accepted
-        return ProducerRecord(accepted.topic, accepted.value, accepted.key, accepted.partition, accepted.headers,
-                              accepted.timestamp_ms, next(self.record_ids))
+        return with_id(accepted, next(self.record_ids))
 
     def _put(self, record: ProducerRecord, report: Deliver, *, knows_topic: bool = False) -> Steps[None]:
         """Append a record of `send()`, of a topic that is to be known first, if so wanted."""

@@ -16,6 +16,7 @@ import os
 import time
 import weakref
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.buffers import BufferPool, DirectReplies, Polling, implementation
@@ -75,8 +76,9 @@ class ProducerEngine:
         self.buffer_pool = BufferPool(
             config["queue.buffering.max.messages"], config["queue.buffering.max.kbytes"] * 1024)
         self.deliveries = DeliveryReportQueue(self.buffer_pool, config["delivery.report.only.error"], on_change)
-        self.accumulators = TopicAccumulators(config, self.buffer_pool, self._want_topic)
+        self.accumulators = TopicAccumulators(config, self.buffer_pool, self._want_topic, self._want_partitions)
         self.closed = self.forked = False
+        self._looked_at = -math.inf
         self.flushes: dict[object, None] = {}
         codec, level = CODEC_NAMES.index(config["compression.type"]), config["compression.level"]
         compress(codec, b"", level)  # a missing codec or a wrong level shows now
@@ -185,6 +187,17 @@ class ProducerEngine:
         self._open_topics()
         self._driver.wake()
 
+    def _want_partitions(self) -> None:
+        """A partition is not known: perhaps it is new. Who asks on and on asks the brokers as often as they may be."""
+        now = time.monotonic()
+        if now - self._looked_at >= self._retries.first_s:
+            self._looked_at = now
+            self._in_loop(self._refresh)
+
+    def _refresh(self) -> None:
+        self.client.metadata.refresh(time.monotonic())
+        self._driver.wake()
+
     # On the loop
 
     def _on_effect(self, effect: Effect) -> None:
@@ -246,7 +259,7 @@ class ProducerEngine:
         elif isinstance(event, MetadataFailed):
             self._fail(self.accumulators.drop(event.error))
         elif isinstance(event, ProducerFailed):
-            self.accumulators.refuse(FatalError(event.error))
+            self.accumulators.refuse(partial(FatalError, event.error))
             self._fail(self.accumulators.drop(event.error))
             self.client.on_error(event.error)
         elif self.transactions is not None:
@@ -274,8 +287,11 @@ class ProducerEngine:
     def _fail(self, records: list[FailedRecord]) -> None:
         for record in records:
             self.deliveries.add_failed(record)
-        if records and self.transactions is not None:
-            self.transactions.on_record_failed(records[0].error)
+        if self.transactions is not None:
+            for record in records:
+                if record.was_accepted:  # a call that only waited for its topic has given the transaction nothing
+                    self.transactions.on_record_failed(record.error)
+                    break
 
     def purge(self, in_queue: bool, in_flight: bool) -> None:
         """Report records as failed: those that wait, those in flight."""
@@ -292,7 +308,7 @@ class ProducerEngine:
         """Take no more records; from callbacks still, if they are waited for. Callable from any thread."""
         self.closed = True
         admits = self.deliveries.in_callback if spare_callbacks and self.transactions is None else never
-        self.accumulators.refuse(producer_closed(), admits)
+        self.accumulators.refuse(producer_closed, admits)
 
     async def close(self) -> None:
         """Stop; what is not delivered is reported as purged."""
@@ -322,7 +338,7 @@ class ProducerEngine:
         self.closed = self.forked = True
         if self._direct_sends is not None:
             self._direct_sends.end()
-        self.accumulators.after_fork(ClientClosedError(_FORKED))
+        self.accumulators.after_fork(partial(ClientClosedError, _FORKED))
 
 
 def _done(function: Callable[..., _T], *arguments: Any) -> concurrent.futures.Future[_T]:

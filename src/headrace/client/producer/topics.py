@@ -50,11 +50,19 @@ def producer_closed() -> ClientClosedError:
 
 @slotted()
 class FailedRecord:
-    """A record that never reached a batch, and why. `cost_bytes` is to be released, None if it is not counted."""
+    """A record that never reached a batch, and why.
+
+    Attributes:
+        callback: to be called with the message.
+        message: what is known of it.
+        cost_bytes: is to be released; None if it is not counted.
+        was_accepted: False for none at all: a call has waited for its topic, and does not go on.
+    """
 
     callback: Callable[..., Any] | None
     message: Message
     cost_bytes: int | None
+    was_accepted: bool
 
     @property
     def error(self) -> KafkaError:
@@ -83,7 +91,12 @@ class _Waiting:
     def failed(self, topic: str, error: KafkaError) -> FailedRecord:
         message = Message(topic, self.partition, None, self.key, self.value, self.headers, error,
                           (TIMESTAMP_CREATE_TIME, self.timestamp_ms), time.monotonic() - self.since)
-        return FailedRecord(self.callback, message, self.cost_bytes)
+        return FailedRecord(self.callback, message, self.cost_bytes, self.is_record)
+
+    @property
+    def is_record(self) -> bool:
+        """Whether it is one."""
+        return self.cost_bytes is not None
 
 
 class TopicAccumulators:
@@ -93,6 +106,7 @@ class TopicAccumulators:
         config: the producer's properties.
         buffer_pool: counts every record from `produce()` to its report.
         want_topic: called, in the thread of `produce()`, for each topic that is not known yet.
+        look_again: the same, where a record is refused because there is no such partition.
 
     Attributes:
         open: accumulators by topic that take any caller's records; empty once the producer is closed, and always when a
@@ -101,15 +115,19 @@ class TopicAccumulators:
         by_function: a Python function chooses the partitions; it must see each record.
     """
 
-    def __init__(self, config: Config, buffer_pool: BufferPool, want_topic: Callable[[str], None]) -> None:
+    def __init__(
+        self, config: Config, buffer_pool: BufferPool, want_topic: Callable[[str], None],
+        look_again: Callable[[], object] = bool,
+    ) -> None:
         self.open: dict[str, RecordAccumulator] = {}
         self.all: dict[str, RecordAccumulator] = {}
         self._config = config
         self._buffer_pool = buffer_pool
         self._want_topic = want_topic
+        self._look_again = look_again
         self._waiting: dict[str, deque[_Waiting]] = {}
         self._lock = SteadyLock()
-        self._refusal: KafkaException | None = None
+        self._refusal: Callable[[], KafkaException] | None = None
         self._admits = never
         self._choose = choice_of(config["partitioner"])
         self.by_function = self._choose is not None
@@ -240,7 +258,7 @@ class TopicAccumulators:
             queue = self._waiting[topic]
             while queue and self._end(topic, queue[0]) <= now:
                 record = queue.popleft()
-                timed_out = record.cost_bytes is not None and topic not in self._missed  # no broker could be asked
+                timed_out = record.is_record and topic not in self._missed  # no broker could be asked
                 waited = f"{now - record.since:.3g} s"
                 if (timed_out, waited) not in errors:  # a million records share them
                     what = "Message timed out: topic" if timed_out else "topic"
@@ -257,8 +275,13 @@ class TopicAccumulators:
         self._missed.pop(topic, None)
         return self._waiting.pop(topic)
 
-    def refuse(self, refusal: KafkaException, admits: Callable[[], bool] = never) -> None:
-        """Take no more records; `append` raises `refusal` from now on, unless `admits()` is true in its thread."""
+    def refuse(self, refusal: Callable[[], KafkaException], admits: Callable[[], bool] = never) -> None:
+        """Take no more records.
+
+        Args:
+            refusal: makes what `append` raises from now on: one for each call, for an exception remembers its frames.
+            admits: whether records of the thread that asks are taken nevertheless.
+        """
         with self._lock:
             self._refusal, self._admits = refusal, admits
             self.open.clear()
@@ -270,7 +293,7 @@ class TopicAccumulators:
 
     def _check_taking(self) -> None:
         if self._refusal is not None and not self._admits():
-            raise self._refusal
+            raise self._refusal()
 
     def admit(self) -> None:
         """Take records again after `refuse`."""
@@ -279,7 +302,7 @@ class TopicAccumulators:
             if self._choose is None:
                 self.open.update(self.all)
 
-    def after_fork(self, refusal: KafkaException) -> None:
+    def after_fork(self, refusal: Callable[[], KafkaException]) -> None:
         """In a forked child: another thread may have held the lock, and nothing here will ever be sent."""
         self._lock = SteadyLock()
         self.refuse(refusal)
@@ -311,15 +334,17 @@ class TopicAccumulators:
             message_bytes=self._config["message.max.bytes"],
             turn_ms=self._config["sticky.partitioning.linger.ms"],
             linger_s=self._config.seconds("linger.ms"),
+            on_no_partition=self._look_again,
         )
         failed, watchers = [], []
         with self._lock:
             queue = self._forget(info.name)
             while queue:  # each is let go of as soon as it is copied
                 record = queue.popleft()
-                if record.cost_bytes is None:
+                if not record.is_record:
                     watchers.append(record.callback)
                     continue
+                assert record.cost_bytes is not None
                 self._buffer_pool.release(1, record.cost_bytes)  # `append` counts it again
                 try:
                     self._append(accumulator, record)

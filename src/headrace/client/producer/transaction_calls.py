@@ -12,6 +12,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from headrace.arguments import list_of
 from headrace.client.core import ClientCore
@@ -86,7 +87,7 @@ class TransactionCalls:
         self.machine = Transactions(
             config["transactional.id"], config["transaction.timeout.ms"], finder, self._find_group,
             lambda: client.driver.features, config.seconds("socket.timeout.ms"), self._wait_s)
-        accumulators.refuse(KafkaException(_OUTSIDE))
+        accumulators.refuse(_outside)
 
     def start(self, work: Work, purge: Callable[[bool, bool], None]) -> None:
         """The sender exists: begin to run. `purge` gives up records that wait, and those in flight."""
@@ -125,7 +126,7 @@ class TransactionCalls:
             self._asked_offsets = None
         if error is None and operation is Operation.ABORT:
             if not self._leaving:  # else a closed producer refuses them
-                self._accumulators.refuse(KafkaException(_OUTSIDE))
+                self._accumulators.refuse(_outside)
             self._purge(True, True)
         return error
 
@@ -182,7 +183,7 @@ class TransactionCalls:
         if self.machine.error is not None:
             raise _raised(self.machine.error)
         if self.machine.state is TxnState.IN_TRANSACTION:
-            self._accumulators.refuse(KafkaException(_OUTSIDE))
+            self._accumulators.refuse(_outside)
 
     @property
     def can_abort(self) -> bool:
@@ -270,7 +271,7 @@ class TransactionCalls:
     def on_event(self, event: Event) -> KafkaError | None:
         """Take an event, if it is one of the machine's. Returns why no more records may be produced, if it says so."""
         if isinstance(event, TransactionFailed):
-            self._accumulators.refuse(_raised(event.error))
+            self._accumulators.refuse(partial(_raised, event.error))
             return event.error
         if isinstance(event, OperationDone):
             outcome = self._outcomes.get(event.operation)
@@ -291,6 +292,10 @@ def not_configured(call: str) -> KafkaError:
     """A call that only a transactional producer has."""
     return KafkaError(
         KafkaError._NOT_CONFIGURED, f'{call}() needs the property "transactional.id": give the producer one')
+
+
+def _outside() -> KafkaException:
+    return KafkaException(_OUTSIDE)
 
 
 def _raised(error: KafkaError) -> KafkaException:

@@ -65,10 +65,8 @@ class _Turn(SteadyLock):
         self.in_callback = False
 
     def __enter__(self) -> bool:
-        if self.in_callback:
-            raise IllegalStateException(_IN_CALLBACK)
-        if self._is_owned():
-            raise ConcurrentModificationException(_BUSY)
+        if self._is_owned():  # by this thread, or by another task of it
+            raise IllegalStateException(_IN_CALLBACK) if self.in_callback else ConcurrentModificationException(_BUSY)
         for taken in map(self.acquire, (False,)):  # noqa: B007 - as in `SteadyLock`
             break
         if not taken:

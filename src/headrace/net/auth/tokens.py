@@ -109,7 +109,7 @@ class TokenSource:
                 return
         if self._token is None or self._token.expires_at <= self._wall():
             assert self._error is not None
-            raise self._error
+            raise self._error.with_traceback(None)  # else it remembers the frames of each call that it failed
 
 
 def parse_extensions(text: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from headrace import (
     KafkaException,
     KafkaSyncProducer,
     Producer,
+    ProducerInterceptor,
     ProducerRecord,
     SendOption,
     TopicPartition,
@@ -576,3 +577,23 @@ def test_who_sends_with_few_records_under_way_lets_the_loop_go_first(props, monk
         for _ in range(100):
             producer.send(ProducerRecord("one", b"v", partition=0))
         assert len(asides) == FEW_MESSAGES
+
+
+@pytest.mark.parametrize("make", [KafkaSyncProducer, KafkaAsyncProducer])
+def test_transactions_are_for_another_producer(props, make) -> None:
+    with pytest.raises(ConfigError, match=r'"transactional\.id" .* take headrace\.Producer'):
+        make({**props, "transactional.id": "x"})
+
+
+class _MakesAnew(ProducerInterceptor):
+    def on_send(self, record: ProducerRecord) -> ProducerRecord:
+        return ProducerRecord(record.topic, b"anew " + record.value)
+
+
+def test_a_record_that_an_interceptor_makes_anew_keeps_its_id(props) -> None:
+    seen = []
+    with KafkaAsyncProducer({**props, "interceptor.classes": [_MakesAnew]}) as producer:
+        for number in (7, 8):
+            producer.send(ProducerRecord("one", b"v", record_id=number),
+                          lambda metadata, error: seen.append((metadata.record_id, metadata.value_size)))
+    assert seen == [(7, 6), (8, 6)]

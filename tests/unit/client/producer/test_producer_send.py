@@ -9,14 +9,17 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 
 import pytest
 
 from headrace import Consumer, KafkaError, KafkaException, Producer, ProducerRecord, RecordMetadata, TopicPartition
+from headrace.admin import AdminClient, NewPartitions
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import BufferFullError, ClientClosedError
 from headrace.testing import EmbeddedBroker
+from tests.support.let_go import until
 
 
 @pytest.fixture(scope="module")
@@ -336,3 +339,35 @@ def test_a_record_that_never_found_its_topic_is_reported_as_bytes(nobody):
         producer.produce("nowhere", "text", "key", headers={"a": "b"}, callback=lambda e, m: got.append(m))
     (message,) = got
     assert (message.value(), message.key(), message.headers()) == (b"text", b"key", [("a", b"b")])
+
+
+def test_a_partition_that_was_added_is_found_by_who_asks_for_it() -> None:
+    with EmbeddedBroker(topics={"t": 1}) as broker:
+        given = {"bootstrap.servers": broker.bootstrap_servers}
+        with Producer(given) as producer, AdminClient(given) as admin:
+            producer.send(ProducerRecord("t", b"v")).result(10)
+            admin.create_partitions([NewPartitions("t", 5)])["t"].result(10)
+            until(lambda: "it has 5" in refused(producer, 7))
+            assert producer.send(ProducerRecord("t", b"v", partition=3)).result(10).partition == 3
+
+
+def refused(producer: Producer, partition: int) -> str:
+    with pytest.raises(KafkaException) as refusal:
+        producer.send(ProducerRecord("t", b"v", partition=partition))
+    assert refusal.value.error == KafkaError._UNKNOWN_PARTITION
+    return str(refusal.value)
+
+
+def test_what_a_closed_producer_says_is_said_anew_each_time() -> None:
+    with EmbeddedBroker(topics={"t": 1}) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer.close()
+    sizes = set()
+    for call in (producer.send, lambda record: producer.produce(record.topic, record.value)) * 2:
+        with pytest.raises(ClientClosedError) as refused:
+            call(ProducerRecord("t", b"v"))
+        frames = traceback.extract_tb(refused.value.__traceback__)
+        sizes.add((call is producer.send, len(frames)))
+        assert refused.value.__context__ is None
+    assert max(size for _, size in sizes) < 15
+    assert len(sizes) <= 2

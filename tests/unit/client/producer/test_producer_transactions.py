@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+import traceback
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from headrace import Consumer, KafkaError, KafkaException, Producer, ProducerRecord, TopicPartition
 from headrace.aio import AIOProducer
 from headrace.errors import ClientClosedError
 from headrace.machines.producer.transactions import ConsumerGroupMetadata, TxnState
@@ -635,3 +636,40 @@ def test_a_commit_reaches_a_coordinator_that_was_away_when_metadata_was_asked_fo
             assert broker.apply(lambda cluster: cluster.coordinator(name)).id == 2
             producer.commit_transaction(10)
         assert read(broker) == [b"v"]
+
+
+def test_a_record_that_was_not_accepted_leaves_the_transaction_as_it_is() -> None:
+    with EmbeddedBroker(topics={"t": 1}, settings=BrokerSettings(auto_create_topics=False)) as broker:
+        given = {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "x", "max.block.ms": 300,
+                 "topic.metadata.propagation.max.ms": 600}
+        for pause_s in (0, 1):  # so long that what waited for the topic is given up
+            with Producer(given) as producer:
+                producer.init_transactions(10)
+                producer.begin_transaction()
+                producer.send(ProducerRecord("t", b"v")).result(10)
+                with pytest.raises(KafkaException, match="missing") as refused:
+                    producer.send(ProducerRecord("missing", b"v"))
+                assert refused.value.error == KafkaError._UNKNOWN_TOPIC
+                time.sleep(pause_s)
+                producer.commit_transaction(10)
+
+
+def test_a_send_that_waits_for_its_topic_when_the_transaction_fails_ends_with_it_and_costs_nothing() -> None:
+    with EmbeddedBroker(topics={"t": 1}, settings=BrokerSettings(auto_create_topics=False)) as broker:
+        given = {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "x", "max.block.ms": 20_000,
+                 "topic.metadata.propagation.max.ms": 700}
+        with Producer(given) as producer:
+            producer.init_transactions(10)
+            producer.begin_transaction()
+            producer.produce("missing", b"v")  # is given up first, and then the transaction cannot be committed
+            time.sleep(0.3)
+            began, cpu = time.monotonic(), time.process_time()
+            with pytest.raises(KafkaException) as refused:
+                producer.send(ProducerRecord("missing", b"v"))
+            assert refused.value.error == KafkaError._UNKNOWN_TOPIC
+            assert time.monotonic() - began < 10
+            assert time.process_time() - cpu < 0.5
+            assert len(traceback.extract_tb(refused.value.__traceback__)) < 20
+            with pytest.raises(KafkaException):
+                producer.commit_transaction(10)
+            producer.abort_transaction(10)

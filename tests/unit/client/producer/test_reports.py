@@ -126,7 +126,7 @@ class AtOnce(IoThreadCallback):
 
 def failed(callback=None, cost_bytes=None, error=None):
     error = error or KafkaError(KafkaError._UNKNOWN_TOPIC)
-    return FailedRecord(callback, Message("t", value=b"v", error=error), cost_bytes)
+    return FailedRecord(callback, Message("t", value=b"v", error=error), cost_bytes, True)
 
 
 @pytest.mark.parametrize("only_errors", [False, True])

@@ -139,7 +139,7 @@ def test_added_partitions_are_used():
 def test_a_closed_producer_takes_nothing_and_keeps_what_it_has():
     around = topics()
     append(around)
-    around.made.refuse(ClientClosedError("closed"))
+    around.made.refuse(lambda: ClientClosedError("closed"))
     with pytest.raises(ClientClosedError):
         append(around)
     around.made.on_cluster(cluster())
@@ -172,7 +172,7 @@ def test_the_buffer_of_a_topic_is_had_while_records_are_taken():
     around.made.on_cluster(cluster())
     assert around.made.accumulator_of("t") is around.made.all["t"]
     assert around.made.is_taking
-    around.made.refuse(ClientClosedError("closed"))
+    around.made.refuse(lambda: ClientClosedError("closed"))
     assert not around.made.is_taking
     with pytest.raises(ClientClosedError):
         around.made.accumulator_of("t")
@@ -182,7 +182,7 @@ def test_records_are_taken_again_after_a_pause():
     around = topics()
     append(around)
     around.made.on_cluster(cluster())
-    around.made.refuse(KafkaException(KafkaError(KafkaError._STATE)))
+    around.made.refuse(lambda: KafkaException(KafkaError(KafkaError._STATE)))
     with pytest.raises(KafkaException):
         append(around)
     around.made.admit()
@@ -193,7 +193,7 @@ def test_records_are_taken_again_after_a_pause():
 
 def test_who_is_spared_may_go_on():
     around, spared = topics(), [True]
-    around.made.refuse(ClientClosedError("closed"), lambda: spared[0])
+    around.made.refuse(lambda: ClientClosedError("closed"), lambda: spared[0])
     append(around)
     spared[0] = False
     with pytest.raises(ClientClosedError):
@@ -235,6 +235,21 @@ def test_in_a_child_process_nothing_is_taken_although_somebody_held_the_lock():
     around = topics()
     append(around)
     with around.made._lock:
-        around.made.after_fork(ClientClosedError("forked"))
+        around.made.after_fork(lambda: ClientClosedError("forked"))
         with pytest.raises(ClientClosedError, match="forked"):
             append(around)
+
+
+def test_a_record_without_a_partition_has_it_looked_for_and_what_waits_for_a_topic_is_none():
+    looked = []
+    config = Config(PRODUCER, {"bootstrap.servers": "localhost:1"})
+    made = TopicAccumulators(config, BufferPool(10, 1_000_000), lambda topic: None, lambda: looked.append(1))
+    assert made.await_topic("t", print)
+    made.append("t", b"v", None, -1, 0, None, None)
+    assert [failed.was_accepted for failed in made.drop(KafkaError(KafkaError._PURGE_QUEUE))] == [False, True]
+    made.append("t", b"v", None, -1, 0, None, None)
+    assert made.on_cluster(cluster()) == []
+    assert looked == []
+    with pytest.raises(KafkaException, match="no partition 2"):
+        made.append("t", b"v", None, 2, 0, None, None)
+    assert looked == [1]
