@@ -239,6 +239,19 @@ class ClientCore:
         assert isinstance(reply, MetadataResponse)
         return cluster_metadata(reply, nodes.get(node_id) or self.metadata.cluster.nodes.get(node_id))
 
+    async def cluster_id(self, timeout_s: float) -> str | None:
+        """Id of the cluster.
+
+        Raises:
+            KafkaException: `_TIMED_OUT`: no broker answered in time.
+        """
+        try:
+            return (await self.list_these([], timeout_s)).cluster_id
+        except KafkaException as failed:
+            if failed.error.code() not in LOST:
+                raise
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, failed.error.str())) from None
+
     async def wait_for_metadata(self, enough: Callable[[Cluster], bool], timeout_s: float) -> Cluster:
         """Wait until the picture of the cluster satisfies a condition.
 

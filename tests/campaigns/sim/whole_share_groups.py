@@ -80,7 +80,6 @@ class Worker(Member):
         self.is_outlived = self.is_stranger = self.was_refused = self.is_fenced = False  # as it stays
         self.awake, self.due = True, math.inf
         self.held = HeldRecords()
-        self._most: int = config["max.poll.records"]
         self._said: dict[tuple[Key, int], list[int]] = defaultdict(list)
         """Words about a record that were sent and not answered yet, in order."""
         self._renewed: set[tuple[Key, int]] = set()

@@ -228,19 +228,23 @@ def test_no_more_records_than_the_limit_are_taken_where_the_limit_is_strict(queu
     assert Counter(rest_of(queues, topic, topic, 60).values()) == {1: 60 - len(first), 2: len(first)}
 
 
-def test_a_poll_returns_no_more_than_max_poll_records(queues: KafkaCluster, topic: str) -> None:
-    prepare(queues, topic)
-    fill(queues, topic, 60)
-    sizes, found = [], []
-    with ShareConsumer(settings(queues, topic, **{"max.poll.records": 7})) as consumer:
+def test_a_large_batch_comes_whole_and_once_to_who_works_slowly(queues: KafkaCluster, topic: str) -> None:
+    prepare(queues, topic, record_lock_duration_ms="1000")
+    with Producer({**queues.connection, "linger.ms": 1000}) as producer:
+        for i in range(800):
+            producer.produce(topic, str(i).encode(), partition=0)
+        assert producer.flush(30) == 0
+    found: list[Any] = []
+    with ShareConsumer(settings(queues, topic, **{"max.poll.records": 50})) as consumer:
         consumer.subscribe([topic])
-        while len(found) < 60:
-            messages = consumer.poll(10)
-            sizes.append(len(messages))
-            found += list(messages)
+        while len(found) < 800:
+            messages = list(consumer.poll(10))
+            found += messages
+            time.sleep(len(messages) * 0.001)  # less than the lock, all in all; 16 times 50 took longer than their lock
+            time.sleep(0.15 if messages else 0)
         consumer.commit_sync()
-    assert len(places(found)) == 60
-    assert max(sizes) == 7
+    assert len(found) == len(places(found)) == 800
+    assert {message.delivery_count() for message in found} == {1}
     assert rest_of(queues, topic, topic) == {}
 
 

@@ -57,12 +57,7 @@ class ClusterCalls(AdminArea):
         Args:
             timeout: seconds; socket.timeout.ms when it is negative.
         """
-        limit_s = self.limit(timeout if timeout >= 0 else None)
-
-        async def find() -> str | None:
-            return (await self.core.list_these([], limit_s)).cluster_id
-
-        return find()
+        return self.core.cluster_id(self.limit(timeout if timeout >= 0 else None))
 
     def describe_features(self, *, request_timeout: float | None = None) -> Single[FeatureMetadata]:
         """Find the features of the cluster. The result has the levels in use, and those that a broker supports."""

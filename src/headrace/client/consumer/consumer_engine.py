@@ -29,7 +29,6 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.consumer.subscription import Key
 from headrace.machines.groups.group_protocols import membership_of
 from headrace.machines.groups.membership import Change, Left, MembershipFactory, Rebalance
-from headrace.machines.machine import LOST
 from headrace.net.settings import Connector
 from headrace.net.timers import Clock, jitter, monotonic
 from headrace.records import Message, PollFastPath
@@ -253,10 +252,16 @@ class ConsumerEngine:
     ) -> None:
         self.machines.check_open()
         wanted = list_of(TopicPartition, partitions, "partitions")
+        if self._is_ending:  # in `on_revoke`: all are given up next, and as librdkafka does, whatever the call
+            return
         if self.rebalances.incremental is (not incremental):  # the group would not learn what is dropped, or kept
             raise KafkaException(KafkaError(KafkaError._STATE, _ASSIGN_BY[self.rebalances.incremental]))
         self.rebalances.handled = True
+        before, stored = self._subscription.states, self._subscription.to_commit()
         change(wanted)
+        if not self.rebalances.loses:
+            self.offsets.commit_given_up([tp for tp in stored if self._subscription.get(tp.topic, tp.partition)
+                                          is not before[tp.topic, tp.partition]])
         self.machines.assignment_changed()
         self.offsets.start_auto_commit()
 
@@ -327,12 +332,8 @@ class ConsumerEngine:
 
     async def cluster_id(self, timeout: float | None) -> str | None:
         """Id of the cluster."""
-        try:
-            return (await self.list_topics(None, timeout)).cluster_id
-        except KafkaException as failed:
-            if failed.error.code() not in LOST:
-                raise
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, failed.error.str())) from None
+        self.machines.check_open(HANDLE_CLOSED)
+        return await self._client.cluster_id(seconds(timeout))
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Log in as somebody else from now on."""

@@ -197,6 +197,14 @@ class ConsumerOffsets:
             except KafkaException as failure:
                 self._on_committed(stored, failure.error)
 
+    def commit_given_up(self, stored: Partitions) -> None:
+        """Commit what was stored of partitions that the application gives up, if that is done by itself.
+
+        Nobody waits for it but a rebalance, and who leaves the group.
+        """
+        if stored and self._machines.group is not None and self._config["enable.auto.commit"]:
+            self._begin_commit(stored, stored)
+
     def start_auto_commit(self) -> None:
         """Commit what is stored after "auto.commit.interval.ms", and so on, if that is asked for."""
         interval_s = self._config.seconds("auto.commit.interval.ms") if self._config["enable.auto.commit"] else 0.0

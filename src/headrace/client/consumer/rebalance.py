@@ -39,6 +39,7 @@ class Rebalances:
         handled: a rebalance callback has changed the assignment itself.
         incremental: the group's rebalances change an assignment, others replace it; None before the first of them.
         running: code of the application runs, or what it left undone is done.
+        loses: that code is told that partitions were lost: nothing of them can be committed.
         met_at: when the application has met the last rebalance, in monotonic seconds; None before.
     """
 
@@ -47,7 +48,7 @@ class Rebalances:
         self.callbacks: dict[Change, Callable[[Partitions], Any] | None] = {}
         self.handled = False
         self.incremental: bool | None = None
-        self.running = False
+        self.running = self.loses = False
         self.met_at: float | None = None
         self._left: asyncio.Future[None] | None = None
 
@@ -81,6 +82,7 @@ class Rebalances:
         """
         begun = self.handled = False
         self.running = True
+        self.loses = callback.rebalance is not None and callback.rebalance.change is Change.LOSE
         try:
             if callback.rebalance is not None:
                 self.incremental = callback.rebalance.incremental
@@ -99,12 +101,14 @@ class Rebalances:
                     yield self._complete(callback, callback.rebalance, commits=False)
                 raise
             finally:
-                self.running = False
+                self.running = self.loses = False
 
     async def _complete(self, callback: Callback, event: Rebalance, commits: bool = True) -> None:
         """Do what the application's callback left undone, and let the group go on; once."""
         if event.change is Change.REVOKE and commits and not callback.completed:
             await self._offsets.commit_stored()
+            if self.handled:  # what the application has given up by itself
+                await self._offsets.settle()
         if callback.completed:
             return
         callback.completed = True

@@ -225,7 +225,7 @@ class AIOProducer(LiveClient):
 
     async def cluster_id(self, timeout: float = -1) -> str | None:
         """As `Producer.cluster_id`, awaited."""
-        return (await self._calls.list_topics(None, timeout)).cluster_id
+        return await self._calls.cluster_id(timeout)
 
     async def set_sasl_credentials(self, username: str, password: str) -> None:
         """As `Producer.set_sasl_credentials`."""

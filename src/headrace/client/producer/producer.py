@@ -372,10 +372,10 @@ class Producer(LiveClient):
             timeout: seconds; negative waits as long as it takes.
 
         Raises:
-            KafkaException: no broker answered in time.
+            KafkaException: `_TIMED_OUT`: no broker answered in time.
         """
-        listed: ClusterMetadata = self.list_topics(timeout=timeout)
-        return listed.cluster_id
+        asking = self._handle.cluster_id(timeout)
+        return self._waits.call(asking)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Replace user and password of PLAIN or SCRAM, for connections and authentications that come after this.

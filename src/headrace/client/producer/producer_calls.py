@@ -104,6 +104,10 @@ class ProducerCalls(Generic[W]):
         """The cluster's brokers and topics; negative timeouts never end."""
         return await self.engine.client.list_topics(topic, timeout if timeout >= 0 else _FOREVER_S)
 
+    async def cluster_id(self, timeout: float) -> str | None:
+        """The cluster's id; negative timeouts never end."""
+        return await self.engine.client.cluster_id(timeout if timeout >= 0 else _FOREVER_S)
+
     # Waiting for topics and for room
 
     def topic_answered(self, topic: str, until: float = math.inf) -> Steps[bool]:

@@ -33,7 +33,7 @@ from headrace.interpreter import SteadyLock
 from headrace.machines.consumer.subscription import Key
 from headrace.machines.share.acknowledgements import RELEASE, Acknowledgements, gaps_in
 from headrace.machines.share.held_records import HeldRecords
-from headrace.machines.share.share_fetcher import AcquiredBatch, Demand, ShareFailure
+from headrace.machines.share.share_fetcher import RECORD_LIMIT, AcquiredBatch, Demand, ShareFailure
 from headrace.net.settings import Connector
 from headrace.net.timers import Clock, monotonic
 from headrace.records import Cursor, Message, acquired
@@ -46,6 +46,7 @@ __all__ = ["AcknowledgementCallback", "ShareEngine"]
 AcknowledgementCallback = Callable[[dict[TopicPartition, set[int]], KafkaException | None], Any]
 """Called as callback(offsets, exception); the asyncio share consumer also takes coroutine functions."""
 
+_ALL = (1 << 31) - 1
 _NO_TIMESTAMP = (TIMESTAMP_NOT_AVAILABLE, -1)
 _BUSY = ("a call to this share consumer goes on, in another thread or task: use one consumer for each, or let them "
          "take turns")
@@ -100,7 +101,8 @@ class ShareEngine:
         self._group, self._fetcher = self.machines.group, self.machines.fetcher
         self._wake = self.machines.client.driver.wake_threadsafe
         self._explicit = settings["share.acknowledgement.mode"] == "explicit"
-        self._max_records: int = settings["max.poll.records"]
+        strict = settings["share.acquire.mode"] == RECORD_LIMIT
+        self._max_records: int = settings["max.poll.records"] if strict else _ALL  # locked as it is: see `_take`
         self._check_crcs: bool = settings["check.crcs"]
         self._max_decompressed: int = settings["receive.message.max.bytes"]
         self._held = HeldRecords()
@@ -214,7 +216,10 @@ class ShareEngine:
         self._submit()
 
     def _take(self) -> list[Message]:
-        """Messages that are there at once."""
+        """Messages that are there at once: all, also if whole batches are more than was asked for.
+
+        What is left would stay locked, and nobody would have it when its lock is over.
+        """
         taken: list[Message] = []
         queue = self._fetcher.queue
         while queue and len(taken) < self._max_records:

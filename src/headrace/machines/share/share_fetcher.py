@@ -49,10 +49,11 @@ from headrace.wire.messages.groups.share_groups import (
 )
 from headrace.wire.schema import Struct
 
-__all__ = ["AcquiredBatch", "Demand", "SessionsClosed", "ShareFailure", "ShareFetcher"]
+__all__ = ["RECORD_LIMIT", "AcquiredBatch", "Demand", "SessionsClosed", "ShareFailure", "ShareFetcher"]
 
 _Part = ShareFetchPartitionData | AcknowledgePartitionData
-_RECORD_LIMIT: Final = 1
+RECORD_LIMIT: Final = 1
+"""Of "share.acquire.mode": brokers give no more records than they are asked for."""
 _UNSAID_LOCK_S: Final = 30.0
 """How long a record is held where the broker has not said it: Kafka's default."""
 _SHORT_WAIT: Final = 0.25
@@ -297,7 +298,7 @@ class ShareFetcher:
 
     def _may_fetch(self, broker: _Broker) -> bool:
         """With record_limit one broker is asked at a time: together they would give too many records."""
-        return self._acquire_mode != _RECORD_LIMIT or not any(
+        return self._acquire_mode != RECORD_LIMIT or not any(
             other.flying is not None and isinstance(other.flying.request, ShareFetchRequest)
             for other in self._brokers.values())
 

@@ -154,3 +154,33 @@ def test_what_no_coordinator_takes_is_waited_for_a_while_and_told(
         broker.clear_faults()
     assert [offset for _, offset in told] == [1, 2, 3]
     assert {error.code() for error, _ in told} == {headrace.KafkaError._DESTROY}
+
+
+GIVE_UP: dict[str, Callable[[Any, Any], object]] = {
+    "unassign": lambda consumer, partitions: consumer.unassign(),
+    "assign": lambda consumer, partitions: consumer.assign([]),
+    "incremental unassign": lambda consumer, partitions: consumer.incremental_unassign(partitions),
+}
+
+
+@pytest.mark.parametrize("give_up", GIVE_UP)
+@pytest.mark.parametrize("kind", [
+    {"partition.assignment.strategy": "range"}, {"partition.assignment.strategy": "cooperative-sticky"},
+    {"group.protocol": "consumer"}], ids=str)
+@pytest.mark.parametrize("package", [headrace, confluent_kafka], ids=["headrace", "confluent_kafka"])
+def test_what_on_revoke_gives_up_by_itself_is_committed_when_the_consumer_is_closed(
+    broker: EmbeddedBroker, package: Any, kind: dict[str, str], give_up: str
+) -> None:
+    revoked: list[int] = []
+    reader = consumer_of(package, broker, [], **kind, **{"auto.commit.interval.ms": 600_000})
+    group = f"g{next(groups) - 1}"
+
+    def on_revoke(consumer: Any, partitions: Any) -> None:
+        revoked.append(len(partitions))
+        GIVE_UP[give_up](consumer, partitions)
+
+    reader.subscribe([TOPIC], on_revoke=on_revoke)
+    assert len(reader.consume(10, PATIENCE_S)) == 10
+    reader.close()
+    assert revoked == [1]
+    assert committed(broker, group) == 10

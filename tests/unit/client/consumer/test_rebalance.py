@@ -271,3 +271,60 @@ def test_what_is_lost_is_told_on_close(broker: EmbeddedBroker) -> None:
             poll_until(lambda: held(second) == [4], second)
             wait_until(lambda: bool(first._engine.callbacks))
         assert lost == [[0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_what_on_revoke_gives_up_by_itself_is_committed_before_another_member_reads_it(
+    broker: EmbeddedBroker, strategy: str
+) -> None:
+    def on_revoke(member: Consumer, partitions: list[TopicPartition]) -> None:
+        if strategy == "range":
+            member.unassign()
+        else:
+            member.incremental_unassign(partitions)
+
+    properties = {"partition.assignment.strategy": strategy, "auto.commit.interval.ms": 600_000}
+    with consumer(broker, "g", **properties) as first, consumer(broker, "g", **properties) as second:
+        first.subscribe(["t"], on_revoke=on_revoke)
+        assert len(first.consume(20, 10)) == 20
+        second.subscribe(["t"])
+        poll_until(lambda: held(first, second) == [2, 2], first, second)
+        assert second.consume(1, 0.5) == []
+        assert {tp.offset for tp in second.committed([TopicPartition("t", p) for p in range(4)], timeout=5)} >= {5}
+        assert {tp.offset for tp in second.committed(second.assignment(), timeout=5)} == {5}
+
+
+def test_what_is_given_up_outside_of_a_group_is_committed_and_told(broker: EmbeddedBroker) -> None:
+    told: list[tuple[KafkaError | None, list[int]]] = []
+    with consumer(broker, "g", **{"auto.commit.interval.ms": 600_000, "on_commit": lambda error, partitions: told.append(
+            (error, [tp.offset for tp in partitions]))}) as reader:
+        reader.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)])
+        assert len(reader.consume(10, 10)) == 10
+        reader.incremental_unassign([TopicPartition("t", 1)])
+        wait_until(lambda: reader.poll(0.01) is None and bool(told))
+        assert told == [(None, [5])]
+        reader.assign([TopicPartition("t", 0)])
+        assert reader.consume(1, 0.5) == [], "it is read from where it was committed"
+        assert told == [(None, [5]), (None, [5])]
+
+
+def test_what_is_lost_is_not_committed_although_on_lost_gives_it_up(broker: EmbeddedBroker) -> None:
+    lost: list[list[int]] = []
+
+    def on_lost(member: Consumer, partitions: list[TopicPartition]) -> None:
+        lost.append(numbers(partitions))
+        member.unassign()
+
+    failures: list[KafkaError] = []
+    properties = {"group.instance.id": "one", "auto.commit.interval.ms": 600_000,
+                  "on_commit": lambda error, _: failures.append(error)}
+    with consumer(broker, "g", **properties) as first, consumer(broker, "g", **properties) as second:
+        first.subscribe(["t"], on_lost=on_lost)
+        assert len(first.consume(20, 10)) == 20
+        second.subscribe(["t"])
+        poll_until(lambda: held(second) == [4], second)
+        wait_until(lambda: bool(first._engine.callbacks))
+        first.consume(1, 5)
+        assert lost == [[0, 1, 2, 3]]
+        first.poll(0.2)
+        assert failures == []

@@ -110,7 +110,16 @@ def test_offsets_without_a_record_are_given_back_as_gaps() -> None:
     on_bench(test)
 
 
-def test_a_large_batch_is_handed_out_in_parts() -> None:
+def test_what_is_held_is_handed_out_at_once_as_its_locks_are_running() -> None:
+    async def test(bench: Bench) -> None:
+        bench.put((0, 9, 1), records=range(10))
+        bench.put((10, 12, 1), records=range(10, 13))
+        assert await bench.offsets() == [*range(13)]
+
+    on_bench(test, max_poll_records=4)
+
+
+def test_a_large_batch_is_handed_out_in_parts_where_the_limit_is_strict() -> None:
     async def test(bench: Bench) -> None:
         bench.put((0, 11, 1), records=range(10))
         assert [await bench.offsets() for _ in range(4)] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9], []]
@@ -118,7 +127,7 @@ def test_a_large_batch_is_handed_out_in_parts() -> None:
             dict.fromkeys(part, ACCEPT) for part in (range(4), range(4, 8), range(8, 10))]
         assert [runs for _, runs in bench.given if runs] == [[(10, 11, GAP)]]
 
-    on_bench(test, max_poll_records=4)
+    on_bench(test, max_poll_records=4, share_acquire_mode="record_limit")
 
 
 def test_damage_is_told_and_what_lies_behind_it_is_released() -> None:
