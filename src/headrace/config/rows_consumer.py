@@ -72,7 +72,7 @@ CONSUMER_ROWS = (
     Property("share.acquire.mode", "enum", 0, "Of a share consumer: batch_optimized takes whole batches of records, "
              "record_limit no more than max.poll.records (Kafka 4.2 and later).", roles=_S,
              choices={"batch_optimized": 0, "record_limit": 1}, kip="KIP-1206"),
-    Property("max.poll.records", "int", 500, "Records for which a share consumer asks a broker; a batch that goes beyond "
-             "them comes whole, unless share.acquire.mode is record_limit. Another consumer has no use for it: `poll()` "
-             "hands out one record, and `consume()` takes the number.", roles=_S, low=1, high=INT32),
+    Property("max.poll.records", "int", 500, "Records that a share consumer asks a broker for; a batch that goes "
+             "beyond them comes whole, unless share.acquire.mode is record_limit. Another consumer has no use for it: "
+             "`poll()` hands out one record, and `consume()` takes the number.", roles=_S, low=1, high=INT32),
 )

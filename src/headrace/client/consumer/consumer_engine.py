@@ -360,7 +360,10 @@ class ConsumerEngine:
             yield from self._last_callbacks()
 
     def _last_callbacks(self) -> Steps[None]:
-        """Run what waits still: what was committed last, say. An exception comes out behind the others."""
+        """Run what waits still: what was committed last, say. An exception comes out behind the others.
+
+        Not that of `error_cb`, which is logged: a consumer that could not reach a broker can be closed all the same.
+        """
         failures: list[Exception] = []
         while self.callbacks:
             waiting = self.callbacks.popleft()
@@ -368,7 +371,10 @@ class ConsumerEngine:
                 try:
                     yield from self.rebalances.run(waiting)
                 except Exception as failure:
-                    failures.append(failure)
+                    if waiting.function is self.machines.config["error_cb"]:
+                        self._client.log.exception("error_cb raised while the consumer was closed")
+                    else:
+                        failures.append(failure)
         if failures:
             raise failures[0]
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import Polling, ProduceFastPath, Tether
 from headrace.client.application_callbacks import ApplicationCallbacks
-from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.core import HANDLE_CLOSED, LiveClient
 from headrace.client.producer.interception import Callback, chain_of
 from headrace.client.producer.producer_calls import Backpressure, ProducerCalls

@@ -184,3 +184,21 @@ def test_what_on_revoke_gives_up_by_itself_is_committed_when_the_consumer_is_clo
     reader.close()
     assert revoked == [1]
     assert committed(broker, group) == 10
+
+
+def test_what_error_cb_raises_while_the_consumer_is_closed_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    told: list[str] = []
+
+    def on_error(error: headrace.KafkaError) -> None:
+        told.append(error.name())
+        raise ValueError("mine")
+
+    reader = headrace.Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "error_cb": on_error})
+    reader.subscribe([TOPIC])
+    with pytest.raises(ValueError, match="mine"):
+        reader.poll(5)
+    machines = reader._engine.machines
+    machines.notify(machines.config["error_cb"], headrace.KafkaError(headrace.KafkaError._ALL_BROKERS_DOWN))
+    reader.close()
+    assert told[-1] == "_ALL_BROKERS_DOWN"
+    assert "error_cb raised while the consumer was closed" in caplog.text

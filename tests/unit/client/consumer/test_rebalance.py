@@ -296,8 +296,9 @@ def test_what_on_revoke_gives_up_by_itself_is_committed_before_another_member_re
 
 def test_what_is_given_up_outside_of_a_group_is_committed_and_told(broker: EmbeddedBroker) -> None:
     told: list[tuple[KafkaError | None, list[int]]] = []
-    with consumer(broker, "g", **{"auto.commit.interval.ms": 600_000, "on_commit": lambda error, partitions: told.append(
-            (error, [tp.offset for tp in partitions]))}) as reader:
+    properties = {"auto.commit.interval.ms": 600_000, "on_commit": lambda error, partitions: told.append(
+        (error, [tp.offset for tp in partitions]))}
+    with consumer(broker, "g", **properties) as reader:
         reader.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)])
         assert len(reader.consume(10, 10)) == 10
         reader.incremental_unassign([TopicPartition("t", 1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID
 
@@ -293,6 +294,17 @@ def test_a_callback_cannot_call_the_consumer_and_what_it_raises_is_raised() -> N
         with pytest.raises(IllegalStateException, match="cannot be called from its own callbacks"):
             await bench.poll()
         assert await bench.offsets() == []
+
+    on_bench(test)
+
+
+def test_another_thread_is_told_that_a_call_goes_on_also_while_a_callback_runs() -> None:
+    async def test(bench: Bench) -> None:
+        with ThreadPoolExecutor(1) as another:
+            bench.engine.set_callback(lambda offsets, error: another.submit(bench.engine.subscription).result(10))
+            bench.engine.machines.on_acknowledged(("t", 0), frozenset({1}), None)
+            with pytest.raises(ConcurrentModificationException):
+                await bench.poll()
 
     on_bench(test)
 
