@@ -19,7 +19,7 @@ from headrace.machines.groups.membership import Change, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 
-from . import background_commits, membership, planned_membership
+from . import background_commits, handed_over, membership, planned_membership
 from .mutation import Rules
 
 MEMBERSHIP_RULES = Rules()
@@ -148,9 +148,28 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(GroupOffsets, "_being_committed", lambda self: set())
 
 
+@broken("Commits: what is handed over was committed", handed_over.run_schedule, 50, "came twice")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConsumerOffsets, "commit_stored", _nothing)
+
+
+@broken("Commits: what the application gives up by itself is committed", handed_over.run_schedule, 300, "came twice")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConsumerOffsets, "commit_given_up", lambda self, stored: None)
+
+
+@broken("Commits: a rebalance waits for what was given up to be committed", handed_over.run_schedule, 600, "came twice")
+def _(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ConsumerOffsets, "settle", _nothing)
+
+
 @broken("Ownership: a newer epoch of a member is the application's at once", planned_membership.run_schedule, 300)
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ownership, "advance", lambda self, moved: None)
+
+
+async def _nothing(self: Any) -> None:
+    pass
 
 
 _KEPT_IN_BOTH = (

@@ -1,5 +1,5 @@
 """Whole consumers in a group under a simulated clock. `python -m tests.campaigns.sim.membership`,
-`planned_membership` and `background_commits` run many more schedules."""
+`planned_membership`, `background_commits` and `handed_over` run many more schedules."""
 
 import logging
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 from headrace.machines.consumer.fetcher import Fetcher
 from headrace.machines.producer.sender import Sender
 
-from . import background_commits, membership, planned_membership
+from . import background_commits, handed_over, membership, planned_membership
 from .application import WORK
 
 _SCHEDULES = 60
@@ -36,6 +36,14 @@ def test_a_commit_that_nobody_waits_for_does_not_set_back_what_another_member_ha
     for seed in range(_SCHEDULES):
         counts += background_commits.run_schedule(seed)
     assert counts["refuse_commits"]
+
+
+def test_no_record_comes_twice_where_members_only_come_and_go():
+    counts = Counter()
+    for seed in range(2 * _SCHEDULES):
+        counts += handed_over.run_schedule(seed)
+    for what in ("join", "end", *(f"callbacks: {work.__name__.strip('_')}" for work in WORK)):
+        assert counts[what], f"no schedule had: {what}"
 
 
 @_KINDS
