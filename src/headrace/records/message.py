@@ -218,7 +218,7 @@ def encode_text(value: Any, role: str) -> bytes | None:
         return bytes(memoryview(value))
     except TypeError:
         raise TypeError(
-            f"{role} must be bytes, str or None, not {type(value).__name__}: serialise it before produce()") from None
+            f"{role} must be bytes, str or None, not {type(value).__name__}: serialise it first") from None
 
 
 def encode_headers(headers: Any) -> list[tuple[bytes, bytes | None]]:

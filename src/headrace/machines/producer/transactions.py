@@ -75,7 +75,7 @@ class TxnState(Enum):
 
     UNINITIALIZED = "init_transactions() was not called"
     INITIALIZING = "init_transactions() is under way"
-    READY = "no transaction is open"
+    READY = "init_transactions() is done, and no transaction is open"
     IN_TRANSACTION = "a transaction is open"
     COMMITTING = "commit_transaction() is under way"
     ABORTING = "abort_transaction() is under way"
