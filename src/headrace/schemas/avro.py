@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from headrace.schemas.avro_compatibility import incompatible_types
-from headrace.schemas.avro_defaults import check_defaults
+from headrace.schemas.avro_defaults import check_defaults, leave_out_unfit
 from headrace.schemas.avro_text import canonical_text, normalized_text
 from headrace.schemas.avro_types import ABSENT, PRIMITIVES, AvroField, AvroType
 from headrace.schemas.parsed import MAX_DEPTH, Incompatibility, InvalidSchemaError, ReferencedSchema, load_json
@@ -62,22 +62,27 @@ class ParsedAvro:
         return incompatible_types(self.root, written.root)
 
 
-def parse_avro(text: str, references: Sequence[ReferencedSchema] = ()) -> ParsedAvro:
+def parse_avro(text: str, references: Sequence[ReferencedSchema] = (), *, is_strict: bool = True) -> ParsedAvro:
     """Read an Avro schema.
 
     Args:
         text: JSON.
         references: schemas whose named types it uses, in an order in which each knows those before it.
+        is_strict: as a registry takes new ones. Else names may have any characters, and defaults that do not fit are
+            left out: older libraries have let such schemas in, and what was written with them can be read.
 
     Raises:
         InvalidSchemaError: the text, or a reference, breaks a rule of the specification or a limit.
     """
-    parser = _Parser()
+    parser = _Parser(is_strict)
     for each in _by_text(references):
         parser.read(load_json(each.text, f"the referenced schema {each.name!r}"), "", each.name, 0)
     referenced = frozenset(parser.names)
     root = parser.read(load_json(text), "", "", 0)
-    check_defaults(parser.places)
+    if is_strict:
+        check_defaults(parser.places)
+    else:
+        leave_out_unfit(parser.places)
     return ParsedAvro(root, parser.names, referenced)
 
 
@@ -97,7 +102,8 @@ def full_name(name: str, namespace: str) -> str:
 class _Parser:
     """Reads types; `place` is the path to one, for errors."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_strict: bool) -> None:
+        self._is_strict = is_strict
         self.names: dict[str, AvroType] = {}
         self.places: list[tuple[str, AvroField]] = []
 
@@ -164,7 +170,7 @@ class _Parser:
     def _field(self, row: Any, namespace: str, place: str, depth: int) -> AvroField:
         if not isinstance(row, dict):
             raise _invalid(place, f"a field is an object, not {row!r:.60}")
-        name = _checked_name(row.get("name"), place)
+        name = self._checked_name(row.get("name"), place)
         place = f"{place}/{name}"
         if "type" not in row:
             raise _invalid(place, 'the field has no "type"')
@@ -184,12 +190,14 @@ class _Parser:
         symbols = given.get("symbols")
         if not isinstance(symbols, list):
             raise _invalid(place, 'an enum needs a list of "symbols"')
-        made.symbols = tuple(_checked_name(each, place, "symbol") for each in symbols)
+        made.symbols = tuple(self._checked_name(each, place, "symbol") for each in symbols)
         if len(set(made.symbols)) < len(made.symbols):
             raise _invalid(place, "the enum has a symbol twice")
         made.default = given.get("default")
         if made.default is not None and made.default not in made.symbols:
-            raise _invalid(place, f"the default {made.default!r:.60} is none of the symbols")
+            if self._is_strict:
+                raise _invalid(place, f"the default {made.default!r:.60} is none of the symbols")
+            made.default = None
         made.properties.pop("default", None)
         return made
 
@@ -226,7 +234,7 @@ class _Parser:
             raise _invalid(place, f"the namespace of {short!r:.60} is no text")
         name = full_name(short, own).removeprefix(".")
         for part in name.split("."):
-            _checked_name(part, place)
+            self._checked_name(part, place)
         if name in PRIMITIVES:
             raise _invalid(place, f"{name!r} is a primitive type: no other type can have the name")
         if name in self.names:
@@ -237,17 +245,16 @@ class _Parser:
         self.names[name] = AvroType(kind, name, aliases=aliases, doc=_text(given, "doc"), properties=properties)
         return self.names[name]
 
+    def _checked_name(self, name: Any, place: str, what: str = "name") -> str:
+        if not isinstance(name, str) or not (_NAME.fullmatch(name) or (name and not self._is_strict)):
+            raise _invalid(place, f"{name!r:.100} is not a {what}: letters, digits and _, and no digit first")
+        return name
+
 
 _READERS: Final = {
     "record": _Parser._record, "error": _Parser._record, "enum": _Parser._enum, "fixed": _Parser._fixed,
     "array": _Parser._array, "map": _Parser._map,
 }
-
-
-def _checked_name(name: Any, place: str, what: str = "name") -> str:
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise _invalid(place, f"{name!r:.100} is not a {what}: letters, digits and _, and no digit first")
-    return name
 
 
 def _alias_list(given: Mapping[str, Any], place: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from headrace.schemas.avro_types import ABSENT, AvroField, AvroType
 from headrace.schemas.parsed import MAX_DEPTH, InvalidSchemaError, compact
 
-__all__ = ["check_defaults"]
+__all__ = ["check_defaults", "leave_out_unfit"]
 
 _INT, _LONG = 1 << 31, 1 << 63
 
@@ -32,6 +32,14 @@ def check_defaults(places: Iterable[tuple[str, AvroField]]) -> None:
             shown = compact(each.default)
             raise InvalidSchemaError(f"at {place}: the default {shown[:100]} does not fit the type "
                                      f"{each.type.name or each.type.kind!r}")
+
+
+def leave_out_unfit(places: Iterable[tuple[str, AvroField]]) -> None:
+    """Let fields whose defaults do not fit have none."""
+    check = _Check()
+    for _, each in places:
+        if not check.fits(each.type, each.default, 0):
+            each.default = ABSENT
 
 
 class _Check:

@@ -53,7 +53,8 @@ def _parsed(schema: SchemaText) -> ParsedAvro:
     text = schema.text.strip()
     if text[:1] not in ('"', "{", "["):  # the name of a primitive type alone
         text = f'"{text}"'
-    return parse_avro(text, [ReferencedSchema(name, each) for name, each in schema.references])
+    references = [ReferencedSchema(name, each) for name, each in schema.references]
+    return parse_avro(text, references, is_strict=not schema.is_registered)
 
 
 if TYPE_CHECKING:

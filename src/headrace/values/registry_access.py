@@ -120,7 +120,8 @@ class RegistryAccess:
         if schema.schema_str is None:
             raise SerializationError("the registry told nothing of a schema")
         others = run(referenced(schema, self._client)) if schema.references else {}
-        return SchemaText(schema.schema_str, tuple((name, each.schema_str or "") for name, each in others.items()))
+        references = tuple((name, each.schema_str or "") for name, each in others.items())
+        return SchemaText(schema.schema_str, references, is_registered=True)
 
 
 _lock = SteadyLock()

@@ -27,10 +27,12 @@ class SchemaText:
     Attributes:
         text: the schema.
         references: name and text of each schema that it refers to, each behind those that it refers to itself.
+        is_registered: a registry has let it in: what does no harm to payloads is not held against it.
     """
 
     text: str
     references: tuple[tuple[str, str], ...] = ()
+    is_registered: bool = False
 
 
 class SchemaFormat(Protocol):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from headrace.schemas.avro import parse_avro
+from headrace.schemas.avro_types import ABSENT
 from headrace.schemas.parsed import InvalidSchemaError, ReferencedSchema
 
 VALID = {
@@ -110,3 +111,34 @@ def test_types_of_references_are_known_and_stay_names() -> None:
         '"Address"', '{"type":"record","name":"Address","fields":[]}')
     with pytest.raises(InvalidSchemaError, match="Address"):
         parse_avro(text)
+
+
+def record(field: str) -> str:
+    return f'{{"type": "record", "name": "R", "fields": [{field}]}}'
+
+
+LENIENT = {
+    "a default of another type": (record('{"name": "l", "type": "long", "default": null}'), "does not fit"),
+    "a text for a number": (record('{"name": "i", "type": "int", "default": "0"}'), "does not fit"),
+    "no fields where some are needed": (record('{"name": "r", "type": {"type": "record", "name": "S", "fields": '
+                                               '[{"name": "a", "type": "int"}]}, "default": {}}'), "does not fit"),
+    "a list for a map": (record('{"name": "m", "type": {"type": "map", "values": "int"}, "default": []}'), "not fit"),
+    "a dash in a namespace": ('{"type": "record", "name": "R", "namespace": "com.my-company", "fields": []}', "a name"),
+    "a dash in a name": ('{"type": "enum", "name": "a-b", "symbols": ["c-d"]}', "not a name"),
+    "a default that is no symbol": ('{"type": "enum", "name": "E", "symbols": ["A"], "default": "B"}', "none of"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), LENIENT.values(), ids=LENIENT)
+def test_what_older_libraries_have_let_in_is_read_where_it_is_registered_already(text: str, reason: str) -> None:
+    with pytest.raises(InvalidSchemaError, match=reason):
+        parse_avro(text)
+    read = parse_avro(text, is_strict=False).root
+    assert [each.default for each in read.fields] == [ABSENT] * len(read.fields)
+    assert read.default is None
+
+
+def test_limits_and_names_that_nothing_declares_are_refused_there_too() -> None:
+    for text in ('{"type": "record", "name": "", "fields": []}', record('{"name": "a", "type": "Nothing"}')):
+        with pytest.raises(InvalidSchemaError):
+            parse_avro(text, is_strict=False)
