@@ -199,6 +199,8 @@ class ClassicGroup:
         self._subscription.subscribe(topics)
         if begins:
             self.application_at = now
+        elif self._subscription.patterns:  # another one may match topics that came since all were asked for
+            self._metadata.refresh(now)
 
     def callback_done(self, now: float) -> None:
         """The application has dealt with the last `Rebalance`."""

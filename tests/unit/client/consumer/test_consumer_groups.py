@@ -213,6 +213,16 @@ def test_a_pattern_picks_topics(broker: EmbeddedBroker, group: str) -> None:
         poll_until(lambda: {tp.topic for tp in member.assignment()} == {"pick-1", "pick-2"}, member)
 
 
+def test_another_pattern_finds_topics_that_came_meanwhile(broker: EmbeddedBroker, group: str) -> None:
+    broker.create_topic("zfoo", 1)
+    with consumer(broker, group) as member:
+        member.subscribe(["^z.*o.*"])
+        poll_until(lambda: {tp.topic for tp in member.assignment()} == {"zfoo"}, member)
+        broker.create_topic("zbar", 1)
+        member.subscribe(["^z...$"])
+        poll_until(lambda: {tp.topic for tp in member.assignment()} == {"zfoo", "zbar"}, member)
+
+
 def test_an_application_that_stops_polling_is_told_and_comes_back(broker: EmbeddedBroker, group: str) -> None:
     lost: list[list[int]] = []
     member = consumer(broker, group, **{"max.poll.interval.ms": 400, "session.timeout.ms": 6000})
