@@ -218,6 +218,7 @@ def test_another_pattern_finds_topics_that_came_meanwhile(broker: EmbeddedBroker
     with consumer(broker, group) as member:
         member.subscribe(["^z.*o.*"])
         poll_until(lambda: {tp.topic for tp in member.assignment()} == {"zfoo"}, member)
+        time.sleep(0.5)  # what is still under way would tell of it
         broker.create_topic("zbar", 1)
         member.subscribe(["^z...$"])
         poll_until(lambda: {tp.topic for tp in member.assignment()} == {"zfoo", "zbar"}, member)
