@@ -55,10 +55,9 @@ def settle(role: str, draft: Draft) -> None:
         ConfigError: two properties that were given contradict each other, or one needs another that is missing.
     """
     _settle_servers(draft.values)
-    for first, longest in (("reconnect.backoff.ms", "reconnect.backoff.max.ms"),
-                           ("retry.backoff.ms", "retry.backoff.max.ms"),
-                           ("sasl.login.retry.backoff.ms", "sasl.login.retry.backoff.max.ms")):
-        _settle_order(draft, first, longest)
+    _settle_order(draft, "reconnect.backoff.ms", "reconnect.backoff.max.ms")
+    for backoff in ("retry.backoff", "sasl.login.retry.backoff"):  # as Java and librdkafka: the longest is every wait
+        _settle_order(draft, f"{backoff}.ms", f"{backoff}.max.ms", second_wins=True)
     _settle_setup_timeout(draft)
     _settle_metadata_age(draft)
     settle_security(draft.given, draft.values)
@@ -103,14 +102,15 @@ def _check_prefix(entry: str, prefix: str, protocol: str) -> None:
                           f'it to "{wanted}", or give a server that speaks {protocol}')
 
 
-def _settle_order(draft: Draft, low: str, high: str) -> None:
-    """The default of one follows the other; of two that were given, the first must not be more."""
+def _settle_order(draft: Draft, low: str, high: str, *, second_wins: bool = False) -> None:
+    """The default of one follows the other; of two that were given, the first must not be more, or becomes the second.
+    """
     values = draft.values
     if values[low] <= values[high]:
         return
-    if low in draft.given and high in draft.given:
+    if low in draft.given and high in draft.given and not second_wins:
         raise ConfigError(f'"{high}" ({values[high]}) must not be less than "{low}" ({values[low]})')
-    follower, leader = (high, low) if low in draft.given else (low, high)
+    follower, leader = (high, low) if low in draft.given and high not in draft.given else (low, high)
     values[follower] = values[leader]
 
 

@@ -263,7 +263,6 @@ def test_a_configuration_as_people_write_it_for_java_works() -> None:
     {"buffer.memory": 1 << 20, "queue.buffering.max.kbytes": 2048},
     {"linger.ms": 100, "message.timeout.ms": 50},
     {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 400},
-    {"retry.backoff.ms": 500, "retry.backoff.max.ms": 400},
     {"compression.type": "zstd", "compression.level": 1, "compression.zstd.level": 2},
     {"partitioner": "murmur2", "partitioner.class": "RoundRobinPartitioner"},
     {"partitioner": "murmur2", "partitioner.ignore.keys": True},
@@ -312,6 +311,9 @@ def test_a_default_gives_way_to_what_was_asked_for() -> None:
     (ADMIN, {"reconnect.backoff.max.ms": 0}, {"reconnect.backoff.ms": 0}),
     (ADMIN, {"retry.backoff.ms": 5_000}, {"retry.backoff.max.ms": 5_000}),
     (ADMIN, {"retry.backoff.max.ms": 1}, {"retry.backoff.ms": 1}),
+    (ADMIN, {"retry.backoff.ms": 2_000, "retry.backoff.max.ms": 1_000}, {"retry.backoff.ms": 1_000}),
+    (ADMIN, {"sasl.login.retry.backoff.ms": 20_000, "sasl.login.retry.backoff.max.ms": 10_000},
+     {"sasl.login.retry.backoff.ms": 10_000}),
     (ADMIN, {"sasl.login.retry.backoff.ms": 20_000}, {"sasl.login.retry.backoff.max.ms": 20_000}),
     (ADMIN, {"metadata.max.age.ms": 700}, {"topic.metadata.refresh.interval.ms": 700}),
     (ADMIN, {"metadata.max.age.ms": 86_400_000}, {"topic.metadata.refresh.interval.ms": 86_400_000}),
@@ -339,7 +341,7 @@ def test_a_default_moves_so_that_what_was_given_alone_makes_sense(
     (CONSUMER, {"session.timeout.ms": 45_000, "heartbeat.interval.ms": 50_000}),
     (CONSUMER, {"receive.message.max.bytes": 1_000_000, "fetch.max.bytes": 999_489}),
     (PRODUCER, {"linger.ms": 900_000, "message.timeout.ms": 300_000}),
-    (ADMIN, {"sasl.login.retry.backoff.ms": 20_000, "sasl.login.retry.backoff.max.ms": 10_000}),
+    (ADMIN, {"reconnect.backoff.ms": 20_000, "reconnect.backoff.max.ms": 10_000}),
 ], ids=lambda value: " ".join(value) if isinstance(value, dict) else value)
 def test_two_that_were_given_are_taken_by_their_word_even_if_one_is_the_default(
     role: str, given: dict[str, int]

@@ -252,9 +252,9 @@ class ConsumerEngine:
     ) -> None:
         self.machines.check_open()
         wanted = list_of(TopicPartition, partitions, "partitions")
-        if self._is_ending:  # in `on_revoke`: all are given up next, and as librdkafka does, whatever the call
-            return
-        if self.rebalances.incremental is (not incremental):  # the group would not learn what is dropped, or kept
+        if self._is_ending:  # in `on_revoke`: all are given up, as by librdkafka, whatever the call
+            change, wanted = self._subscription.assign, []
+        elif self.rebalances.incremental is (not incremental):  # the group would not learn what is dropped, or kept
             raise KafkaException(KafkaError(KafkaError._STATE, _ASSIGN_BY[self.rebalances.incremental]))
         self.rebalances.handled = True
         before, stored = self._subscription.states, self._subscription.to_commit()

@@ -53,6 +53,8 @@ CONSUMER_CLOSED: Final = "Consumer closed"
 """What calls say after `close()`."""
 
 _PROPAGATION_S: Final = 5.0
+_NO_TOPIC: Final = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+"""Of one that is not among all topics, as they are asked for where there are patterns."""
 """A broker that has not heard of a topic for so long after all others is hardly alive."""
 
 
@@ -310,18 +312,19 @@ class ConsumerMachines:
         now, names, reports_at = self.clock(), self.subscription.names, self._topic_reports_at
         for name in names | self.subscription.topics():
             info = event.cluster.topics.get(name)
-            if info is None:
+            if info is None and not self.subscription.patterns:
                 reports_at.pop(name, None)
                 continue
-            if info.error is None:
+            error = _NO_TOPIC if info is None else info.error
+            if error is None:
                 reports_at[name] = now
                 continue
-            may_come = name not in names and info.error == KafkaError.UNKNOWN_TOPIC_OR_PART
+            may_come = info is None or (name not in names and error == KafkaError.UNKNOWN_TOPIC_OR_PART)
             report_at = reports_at.setdefault(name, now + _PROPAGATION_S)
             if report_at <= now or (report_at < math.inf and not may_come):
                 reports_at[name] = math.inf
-                text = f"Subscribed topic not available: {info.error.str()}"
-                self._report(name, -1, KafkaError(info.error.code(), text))
+                text = f"Subscribed topic not available: {error.str()}"
+                self._report(name, -1, KafkaError(error.code(), text))
 
 
 def _wall_ms() -> int:

@@ -63,7 +63,7 @@ Found = Callable[[TopicPartition], None]
 
 @slotted()
 class PositionFailed(Event):
-    """A partition got no start; the application gets the error, and may seek."""
+    """A partition got no start, or not yet; the application gets the error, and may seek."""
 
     topic: str
     partition: int
@@ -87,10 +87,30 @@ class _Lookup:
     """Which picture of the cluster knew no leader for it first; -1 for none."""
     leaderless: bool = False
     """It waits for a leader, and may be sent as soon as there is one: the pause is between two looks for it."""
-    is_start: bool = False
-    """For a partition of the subscription, whose topic may still be made; else for the application."""
     refused_as: ConsumerGroupMetadata | None = None
     """The member that the coordinator did not know, or not with this epoch; None for none."""
+    state: PartitionState | None = None
+    """Whose start it is, while `epoch` is that of the state."""
+    epoch: int = 0
+    told: KafkaError | None = None
+    """Why the start was refused last, as the application knows."""
+
+    @property
+    def is_start(self) -> bool:
+        """For a partition of the subscription, whose topic may still be made; else for the application."""
+        return self.state is not None
+
+    @property
+    def is_start_still(self) -> bool:
+        """It is, and somebody waits for it still."""
+        return self.state is not None and self.state.epoch == self.epoch
+
+    def put_off(self, now: float, retries: RetryPolicy, error: KafkaError) -> list[Event]:
+        """A start is refused. It is asked for again, for who gives rights gives them late; the application hears once.
+        """
+        is_news, self.told = self.told != error, error
+        self.back_off(now, retries, error)
+        return [PositionFailed(self.topic, self.partition, error)] if is_news else []
 
     @property
     def key(self) -> Key:
@@ -195,7 +215,7 @@ class OffsetLookup:
                 if not data.error_code:
                     self._answer(lookup, data.offset, data.leader_epoch)
                 elif offset_error_action(OF_LEADERS, data.error_code) is OffsetErrorAction.FAIL:
-                    self._answer(lookup, error=KafkaError(data.error_code))
+                    self._refuse(lookup, KafkaError(data.error_code), now)
                 else:
                     self._metadata.refresh(now)
                     lookup.back_off(now, self._retries)
@@ -209,7 +229,13 @@ class OffsetLookup:
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
                 lookup.back_off(now, self._retries, error)
             else:
-                self._answer(lookup, error=error)
+                self._refuse(lookup, error, now)
+
+    def _refuse(self, lookup: _Lookup, error: KafkaError, now: float) -> None:
+        if lookup.is_start_still:
+            self._events += lookup.put_off(now, self._retries, error)
+        else:
+            self._answer(lookup, error=error)
 
     def _claim(self) -> None:
         """Take up the subscription's partitions that wait for the end or the beginning of the log."""
@@ -221,7 +247,7 @@ class OffsetLookup:
     def _ask_start(self, state: PartitionState, timestamp: int, end: int | None = None) -> None:
         """Look up where a partition starts; `end` is known once the first offset is asked for, for its last so many."""
         lookup = _Lookup(
-            state.topic, state.partition, timestamp, _NEVER, self._start_of(state, timestamp, end), is_start=True)
+            state.topic, state.partition, timestamp, _NEVER, self._start_of(state, timestamp, end), state=state, epoch=state.epoch)
         self._open[lookup] = None
 
     def _start_of(self, state: PartitionState, timestamp: int, end: int | None) -> Found:
@@ -230,10 +256,7 @@ class OffsetLookup:
         def found(tp: TopicPartition) -> None:
             if state.epoch != epoch:
                 return
-            if tp.error is not None:
-                state.jump("refused")
-                self._events.append(PositionFailed(state.topic, state.partition, tp.error))
-            elif timestamp >= 0 and tp.offset < 0:  # no record is that young
+            if timestamp >= 0 and tp.offset < 0:  # no record is that young
                 self._ask_start(state, LATEST)
             elif state.tail and end is None:
                 self._ask_start(state, EARLIEST, tp.offset)
@@ -392,7 +415,7 @@ class GroupOffsets:
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
                 lookup.back_off(now, self._retries, error)
             else:
-                self._answer(lookup, error=error)
+                self._refuse(lookup, error, now)
 
     def _wake_at(self, when: float) -> None:
         if when != _NEVER and (self._deadline is None or when < self._deadline):
@@ -423,7 +446,8 @@ class GroupOffsets:
             if state.phase is PositionPhase.COMMITTED and not state.busy:
                 state.busy = True
                 self._lookups[_Lookup(
-                    state.topic, state.partition, 0, _NEVER, self._start_of(state), is_start=True)] = None
+                    state.topic, state.partition, 0, _NEVER, self._start_of(state), state=state,
+                    epoch=state.epoch)] = None
 
     def _being_committed(self) -> set[Key]:
         """Their starts wait: a partition that came back starts behind what was done with it before."""
@@ -438,9 +462,6 @@ class GroupOffsets:
             if tp.error is None and tp.offset >= 0:
                 state.committed = tp.offset
                 self._subscription.positioned(state, tp.offset, tp.leader_epoch)
-            elif tp.error is not None:
-                state.jump("refused")
-                self._events.append(PositionFailed(state.topic, state.partition, tp.error))
             elif not self._subscription.reset_by_policy(state):
                 text = (f"{state.topic}[{state.partition}]: group {self._group_id!r} has no committed offset and "
                         '"auto.offset.reset" is "error": seek() to an offset, or commit one')
@@ -497,10 +518,16 @@ class GroupOffsets:
             self._finder.invalidate(now)
         for lookup in lookups:
             if action is OffsetErrorAction.FAIL:
-                self._answer(lookup, error=KafkaError(code))
+                self._refuse(lookup, KafkaError(code), now)
             else:
                 lookup.refused_as = question.member if action is OffsetErrorAction.RENEW else lookup.refused_as
                 lookup.back_off(now, self._retries)
+
+    def _refuse(self, lookup: _Lookup, error: KafkaError, now: float) -> None:
+        if lookup.is_start_still:
+            self._events += lookup.put_off(now, self._retries, error)
+        else:
+            self._answer(lookup, error=error)
 
     def _answer(self, lookup: _Lookup, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
                 metadata: str | None = None, error: KafkaError | None = None) -> None:

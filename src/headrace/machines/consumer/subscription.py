@@ -55,7 +55,6 @@ POSITION_TRANSITIONS = Transitions("The position of a partition", PositionPhase.
     **from_each(_P, "ask the group", _P.COMMITTED),
     **from_each(_P, "reset", _P.RESET),
     **from_each((_P.COMMITTED, _P.RESET), "found", _P.FETCH),
-    **from_each((_P.COMMITTED, _P.RESET), "refused", _P.FAILED),
     (_P.FETCH, "new leader"): _P.VALIDATE,
     (_P.VALIDATE, "confirmed"): _P.FETCH,
     (_P.VALIDATE, "truncated"): _P.FETCH,
@@ -422,6 +421,10 @@ class Subscription:
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
+    if "[[:" in pattern:  # to Python a set of these characters, which matches something else, silently
+        raise KafkaException(KafkaError(
+            KafkaError._INVALID_ARG, f"Invalid pattern {pattern!r} in subscribe(): it is one of Python's re, which has no "
+            "POSIX classes: write [a-zA-Z] for [[:alpha:]]"))
     try:
         return re.compile(pattern)
     except re.error as cause:

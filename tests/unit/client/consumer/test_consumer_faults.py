@@ -169,3 +169,20 @@ def test_a_broker_that_does_not_know_the_topic_for_a_moment_takes_nothing_from_i
         assert reader.poll(0.2) is None, "nor is anything told"
     assert found == COMPLETE
     assert changes == ([] if group is None else ["assigned", "revoked"]), "with its end"
+
+
+@pytest.mark.parametrize("code", [KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNKNOWN])
+def test_a_partition_whose_start_was_refused_is_read_once_it_is_not(code: int) -> None:
+    with EmbeddedBroker(topics={"t": 1}) as broker:
+        with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+            producer.produce("t", b"x")
+        broker.add_fault(Fault(action=Action.ERROR, request=ListOffsetsRequest, error_code=code, times=1))
+        with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g",
+                       "auto.offset.reset": "earliest"}) as reader:
+            reader.subscribe(["t"])
+            told = reader.poll(10)
+            assert told is not None
+            assert told.error() == code
+            read = reader.poll(10)
+            assert read is not None
+            assert read.value() == b"x"

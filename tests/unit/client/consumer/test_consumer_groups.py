@@ -313,3 +313,20 @@ def test_a_consumer_may_be_closed_where_its_partitions_are_revoked(broker: Embed
     assert revoked == [[0, 1, 2, 3]]
     with pytest.raises(RuntimeError, match="closed"):
         member.poll(0)
+
+
+def test_a_topic_that_is_missing_beside_a_pattern_is_told(broker: EmbeddedBroker, group: str) -> None:
+    with consumer(broker, group, **{"topic.metadata.refresh.interval.ms": 1000}) as member:
+        member.subscribe(["^zz.*", "zzb"])
+        deadline, told = time.monotonic() + 15, None
+        while told is None and time.monotonic() < deadline:
+            told = member.poll(0.1)
+        assert told is not None
+        assert (told.topic(), told.error()) == ("zzb", KafkaError.UNKNOWN_TOPIC_OR_PART)
+        broker.create_topic("zzb", 1)
+        poll_until(lambda: {tp.topic for tp in member.assignment()} == {"zzb"}, member)
+
+
+def test_a_pattern_of_another_dialect_is_refused(broker: EmbeddedBroker, group: str) -> None:
+    with consumer(broker, group) as member, pytest.raises(KafkaException, match="no POSIX classes"):
+        member.subscribe(["^P_[[:alpha:]]$"])

@@ -176,8 +176,8 @@ def test_what_on_revoke_gives_up_by_itself_is_committed_when_the_consumer_is_clo
     group = f"g{next(groups) - 1}"
 
     def on_revoke(consumer: Any, partitions: Any) -> None:
-        revoked.append(len(partitions))
         GIVE_UP[give_up](consumer, partitions)
+        revoked.append(len(partitions) - len(consumer.assignment()))
 
     reader.subscribe([TOPIC], on_revoke=on_revoke)
     assert len(reader.consume(10, PATIENCE_S)) == 10

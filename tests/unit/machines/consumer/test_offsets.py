@@ -879,3 +879,46 @@ def test_ten_times_as_many_partitions_cost_ten_times_as_much_to_ask_about(machin
     finally:
         gc.enable()
     assert many / few < 30, "100 would be the square"
+
+
+def test_a_start_that_leaders_refuse_is_asked_for_again_and_told_once() -> None:
+    bench = Bench(reset="earliest", group_id="")
+    bench.subscription.assign([TopicPartition("t", 0)])
+    now = 0.0
+    for _ in range(3):
+        [send] = poll(bench.lookup, now)
+        bench.lookup.on_reply(send, listed(0, -1, code=KafkaError.TOPIC_AUTHORIZATION_FAILED), now)
+        assert poll(bench.lookup, now) == []
+        now = bench.lookup.deadline() or 0.0
+    [event] = bench.lookup.events()
+    assert isinstance(event, PositionFailed)
+    assert event.error == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    [send] = poll(bench.lookup, now)
+    bench.lookup.on_reply(send, listed(0, 7), now)
+    assert bench.subscription.require("t", 0).position == 7
+
+
+def test_a_start_that_the_coordinator_refuses_is_asked_for_again_and_told_once() -> None:
+    bench = Bench()
+    bench.subscription.assign([TopicPartition("t", 0)])
+    now = 0.0
+    for _ in range(2):
+        [send] = poll(bench.group, now)
+        bench.group.on_reply(send, fetched(0, -1, code=KafkaError.GROUP_AUTHORIZATION_FAILED), now)
+        assert poll(bench.group, now) == []
+        now = bench.group.deadline() or 0.0
+    assert [event.error.code() for event in bench.group.events() if isinstance(event, PositionFailed)] == [
+        KafkaError.GROUP_AUTHORIZATION_FAILED]
+    [send] = poll(bench.group, now)
+    bench.group.on_reply(send, fetched(0, 5), now)
+    assert bench.subscription.require("t", 0).position == 5
+
+
+def test_a_start_that_nobody_waits_for_any_more_is_not_asked_for_again() -> None:
+    bench = Bench(reset="earliest", group_id="")
+    bench.subscription.assign([TopicPartition("t", 0)])
+    [send] = poll(bench.lookup, 0.0)
+    bench.subscription.seek("t", 0, 3)
+    bench.lookup.on_reply(send, listed(0, -1, code=KafkaError.TOPIC_AUTHORIZATION_FAILED), 0.0)
+    assert poll(bench.lookup, 100.0) == []
+    assert bench.lookup.events() == []
