@@ -20,7 +20,7 @@ from headrace.machines.cluster.metadata import Metadata
 from headrace.net.driver import Driver
 from headrace.net.settings import ConnectionState
 from headrace.net.stats import BrokerStats, Window
-from headrace.types.records import ThrottleEvent
+from headrace.types.records import OFFSET_INVALID, ThrottleEvent
 
 if TYPE_CHECKING:
     from headrace.machines.consumer.subscription import Subscription
@@ -43,6 +43,9 @@ _STATES = {
     ConnectionState.OPENING: "APIVERSION_QUERY",
     ConnectionState.READY: "UP",
 }
+_FETCH_STATES = {"COMMITTED": "offset-query", "RESET": "offset-query", "FETCH": "active",
+                 "VALIDATE": "validate-epoch-wait", "FAILED": "stopped"}
+"""By the names of `machines.consumer.subscription.PositionPhase`, which a producer does not load."""
 _BEST_STATE = ("UP", "APIVERSION_QUERY", "CONNECT", "DOWN", "INIT")
 _numbers = {"producer": itertools.count(1), "consumer": itertools.count(1)}
 
@@ -71,6 +74,7 @@ class Statistics:
         self._latest: str | None = None
         self._throttles = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._made_at = time.monotonic()
         self._interval_s = config.seconds("statistics.interval.ms") if config["stats_cb"] is not None else 0.0
         if self._interval_s:
             self._sleep()
@@ -87,7 +91,8 @@ class Statistics:
         brokers = {counts.name: self._broker(counts) for counts in self._driver.traffic.brokers.values()}
         return {
             "name": self._name, "client_id": self._config["client.id"], "type": self.kind,
-            "ts": time.monotonic_ns() // 1000, "time": int(time.time()), "replyq": self._waiting(),
+            "ts": time.monotonic_ns() // 1000, "time": int(time.time()),
+            "age": int((time.monotonic() - self._made_at) * 1e6), "replyq": self._waiting(),
             "tx": sum(b["tx"] for b in brokers.values()), "tx_bytes": sum(b["txbytes"] for b in brokers.values()),
             "rx": sum(b["rx"] for b in brokers.values()), "rx_bytes": sum(b["rxbytes"] for b in brokers.values()),
             "metadata_cache_cnt": len(self._metadata.cluster.topics), "brokers": brokers}
@@ -238,6 +243,7 @@ class ConsumerStatistics(Statistics):
     ) -> None:
         super().__init__(config, metadata, driver, notify, waiting)
         self._subscription, self._take_back = subscription, take_back
+        self._committed_only = config["isolation.level"] == 1
 
     def metrics(self) -> Metrics:
         """The consumer's figures now."""
@@ -246,15 +252,22 @@ class ConsumerStatistics(Statistics):
         topics: dict[str, TopicMetrics] = {}
         states = list(self._subscription)
         for state in states:
-            high, position = state.high_watermark, state.position
+            high, stable, position = state.high_watermark, state.last_stable, state.position
+            end = min(stable, high) if self._committed_only and stable >= 0 else high
             topic = topics.setdefault(state.topic, {"topic": state.topic, "partitions": {}})
             topic["partitions"][str(state.partition)] = {
                 "partition": state.partition, "leader": self._leader(state.topic, state.partition),
                 "next_offset": state.fetch_offset, "app_offset": position, "stored_offset": state.stored,
                 "committed_offset": state.committed, "lo_offset": state.log_start, "hi_offset": high,
-                "consumer_lag": max(high - position, 0) if high >= 0 and position >= 0 else -1}
+                "ls_offset": stable, "eof_offset": OFFSET_INVALID if state.eof_offset < 0 else state.eof_offset,
+                "leader_epoch": state.leader_epoch, "fetch_state": _FETCH_STATES[state.phase.name],
+                "consumer_lag": _lag(end, position), "consumer_lag_stored": _lag(end, state.stored)}
         metrics.update({"topics": topics, "cgrp": {"assignment_size": len(states)}})
         return metrics
+
+
+def _lag(end: int, offset: int) -> int:
+    return max(end - offset, 0) if end >= 0 and offset >= 0 else -1
 
 
 def _by_partition(batches: Iterable[ProducerBatch]) -> dict[tuple[str, int], tuple[int, int]]:

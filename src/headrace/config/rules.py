@@ -103,8 +103,7 @@ def _check_prefix(entry: str, prefix: str, protocol: str) -> None:
 
 
 def _settle_order(draft: Draft, low: str, high: str, *, second_wins: bool = False) -> None:
-    """The default of one follows the other; of two that were given, the first must not be more, or becomes the second.
-    """
+    """The default of one follows the other; of two that were given, the first must not be more, or the second wins."""
     values = draft.values
     if values[low] <= values[high]:
         return

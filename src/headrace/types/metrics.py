@@ -86,7 +86,13 @@ class PartitionMetrics(TypedDict, total=False):
         next_offset: the next one to fetch; app_offset: the next one to hand out; -1001 while not known.
         stored_offset, committed_offset: what the next commit covers, and what the last one did; -1001 for none.
         lo_offset, hi_offset: first offset and high watermark as of the last fetch; -1 while not known.
-        consumer_lag: `hi_offset` less `app_offset`; -1 while one is not known.
+        ls_offset: the last stable offset, as of then: in front of the first open transaction.
+        eof_offset: the end of which the application was told last; -1001 for none.
+        leader_epoch: of the leader that the last record came from; -1 while not known.
+        fetch_state: "active", or "offset-query", "validate-epoch-wait" or "stopped".
+        consumer_lag: `ls_offset` (with "isolation.level" read_uncommitted `hi_offset`) less `app_offset`; -1 while one
+            is not known.
+        consumer_lag_stored: the same less `stored_offset`.
     """
 
     partition: int
@@ -102,7 +108,12 @@ class PartitionMetrics(TypedDict, total=False):
     committed_offset: int
     lo_offset: int
     hi_offset: int
+    ls_offset: int
+    eof_offset: int
+    leader_epoch: int
+    fetch_state: str
     consumer_lag: int
+    consumer_lag_stored: int
 
 
 class TopicMetrics(TypedDict, total=False):
@@ -145,7 +156,8 @@ class Metrics(TypedDict, total=False):
     Attributes:
         name: ``client.id#producer-1``: numbered in this process; client_id: `client.id`.
         type: "producer" or "consumer".
-        ts: a monotonic clock, in microseconds; time: seconds since the epoch.
+        ts: a monotonic clock, in microseconds; time: seconds since the epoch; age: microseconds since the client was
+            made.
         replyq: callbacks that wait for `poll()`.
         tx, tx_bytes, rx, rx_bytes: requests and replies of all brokers, and their bytes.
         metadata_cache_cnt: topics that the client knows.
@@ -162,6 +174,7 @@ class Metrics(TypedDict, total=False):
     type: str
     ts: int
     time: int
+    age: int
     replyq: int
     tx: int
     tx_bytes: int

@@ -120,7 +120,8 @@ def test_every_name_of_a_consumer_is_one_of_librdkafkas(props) -> None:
         sums.append(names(json.loads(texts[-1])))
         consumer.close()
     theirs, ours = sums
-    assert ("topics", "*", "partitions", "*", "consumer_lag") in ours
+    for wanted in ("consumer_lag", "consumer_lag_stored", "ls_offset", "eof_offset", "leader_epoch", "fetch_state"):
+        assert ("topics", "*", "partitions", "*", wanted) in ours
     assert ours <= theirs, ours - theirs
 
 
@@ -169,7 +170,9 @@ def test_a_consumer_shows_its_partitions_and_calls_back_from_poll(props) -> None
         partition = metrics["topics"]["two"]["partitions"]["1"]
         assert partition["app_offset"] == 1
         assert partition["hi_offset"] >= 3
-        assert partition["consumer_lag"] == partition["hi_offset"] - 1
+        assert partition["consumer_lag"] == partition["consumer_lag_stored"] == partition["ls_offset"] - 1
+        assert partition["fetch_state"] == "active"
+        assert 0 < metrics["age"] < 60_000_000
         assert metrics["cgrp"]["assignment_size"] == 1
         poll_until(consumer, lambda: texts)
         assert json.loads(texts[0])["type"] == "consumer"

@@ -106,8 +106,7 @@ class _Lookup:
         return self.state is not None and self.state.epoch == self.epoch
 
     def put_off(self, now: float, retries: RetryPolicy, error: KafkaError) -> list[Event]:
-        """A start is refused. It is asked for again, for who gives rights gives them late; the application hears once.
-        """
+        """A start is refused: ask again, for who gives rights gives them late, and let the application hear once."""
         is_news, self.told = self.told != error, error
         self.back_off(now, retries, error)
         return [PositionFailed(self.topic, self.partition, error)] if is_news else []
@@ -247,7 +246,8 @@ class OffsetLookup:
     def _ask_start(self, state: PartitionState, timestamp: int, end: int | None = None) -> None:
         """Look up where a partition starts; `end` is known once the first offset is asked for, for its last so many."""
         lookup = _Lookup(
-            state.topic, state.partition, timestamp, _NEVER, self._start_of(state, timestamp, end), state=state, epoch=state.epoch)
+            state.topic, state.partition, timestamp, _NEVER, self._start_of(state, timestamp, end), state=state,
+            epoch=state.epoch)
         self._open[lookup] = None
 
     def _start_of(self, state: PartitionState, timestamp: int, end: int | None) -> Found:

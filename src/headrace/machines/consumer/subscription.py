@@ -423,8 +423,8 @@ class Subscription:
 def _compile(pattern: str) -> re.Pattern[str]:
     if "[[:" in pattern:  # to Python a set of these characters, which matches something else, silently
         raise KafkaException(KafkaError(
-            KafkaError._INVALID_ARG, f"Invalid pattern {pattern!r} in subscribe(): it is one of Python's re, which has no "
-            "POSIX classes: write [a-zA-Z] for [[:alpha:]]"))
+            KafkaError._INVALID_ARG, f"Invalid pattern {pattern!r} in subscribe(): it is one of Python's re, which has "
+            "no POSIX classes: write [a-zA-Z] for [[:alpha:]]"))
     try:
         return re.compile(pattern)
     except re.error as cause:
