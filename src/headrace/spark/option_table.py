@@ -42,7 +42,8 @@ def _of_both_sides(name: str, use: str, default: str, about: str) -> tuple[Spark
 OPTIONS: Final = (
     SparkOption("kafka.*", "read and write", "", "A property of the Kafka client, without the prefix; see "
                 "[configuration](configuration.md). `kafka.bootstrap.servers` is required."),
-    SparkOption("includeHeaders", "read and write", "false", "A column `headers`."),
+    SparkOption("includeHeaders", READ, "false", "A column `headers`. A write has no need of it: the column is written "
+                "where it is there."),
     SparkOption("subscribe", READ, "", "Topics, with commas between. Give one of subscribe, subscribePattern, assign."),
     SparkOption("subscribePattern", READ, "", "Regular expression of Python that a whole topic name must match. New "
                 "topics are seen within a second."),

@@ -219,7 +219,6 @@ class SinkOptions:
     Attributes:
         client: the producer's properties; without `transactional.id`.
         topic: where all rows go; empty where a column says it.
-        include_headers: the column headers is written.
         exactly_once: each micro-batch is one transaction, and so is a batch write.
         transactional_id: the name of the transactions, where the user gave one.
         sink_id: what names them else: one for each stream that writes.
@@ -229,7 +228,6 @@ class SinkOptions:
 
     client: Mapping[str, str]
     topic: str = ""
-    include_headers: bool = False
     exactly_once: bool = False
     transactional_id: str = ""
     sink_id: str = ""
@@ -252,7 +250,6 @@ class SinkOptions:
         return cls(
             client=client,
             topic=options.text("topic"),
-            include_headers=options.flag("includeHeaders", False),
             exactly_once=exactly_once,
             transactional_id=client.pop("transactional.id", ""),
             sink_id=options.text("sinkId"),

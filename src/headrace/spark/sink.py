@@ -2,7 +2,7 @@
 
 A task reports success only when every one of its records was acknowledged; at least once, a task or micro-batch that
 runs again writes its records again. Exactly once, each micro-batch is a transaction (`headrace.spark.exactly_once`).
-Key and value are written as they are; columns as in Spark's own Kafka sink.
+Key and value are written as they are; columns as in Spark's own Kafka sink: what is there is written, headers too.
 
 Planning, `write()` and `commit()` run in three different processes: writers carry options only, and what only one of
 them needs is imported there. Read next: `headrace.spark.column_writer`.
@@ -35,6 +35,9 @@ _KINDS: Final = {
     "key": ("binary", "string"), "value": ("binary", "string"), "topic": ("string",), "partition": ("int",),
     "headers": ("array<struct<key:string,value:binary>>",),
 }
+_OF_SOURCE: Final = (("offset", "bigint"), ("timestamp", "timestamp"), ("timestampType", "int"))
+"""What the source says of a record and nobody can choose: a topic may be copied as it is read, without these."""
+_NESTED: Final = ("struct", "array", "map", "variant")
 
 
 @dataclass
@@ -160,8 +163,7 @@ def append_rows(out: ColumnWriter, batch: pyarrow.RecordBatch, options: SinkOpti
             from headrace.values.value_encoder import encoded_columns
 
             columns |= encoded_columns((options.key, options.value), topic, columns)
-        headers = columns.get("headers") if options.include_headers else None
-        out.append(topic, columns.get("key"), columns["value"], columns.get("partition"), headers)
+        out.append(topic, columns.get("key"), columns["value"], columns.get("partition"), columns.get("headers"))
 
 
 def check_columns(options: SinkOptions, schema: StructType) -> None:
@@ -181,14 +183,21 @@ def check_columns(options: SinkOptions, schema: StructType) -> None:
 
         check_frame(options, schema)
     for name, kind in kinds.items():
-        if name in formats:
+        # The option goes before the column topic, whatever is in it.
+        if name in formats or (name, kind) in _OF_SOURCE or (name == "topic" and options.topic):
             continue
         if name not in _KINDS:
             raise ConfigError(f"column {name} cannot be written to a topic: there are {', '.join(_KINDS)}. "
                               "Put it into value, for example as to_json(struct(*)) AS value, or as struct(*) AS value "
                               "with value.format")
         if kind not in _KINDS[name]:
-            raise ConfigError(f"column {name} must be {' or '.join(_KINDS[name])}, not {kind}: cast it")
+            raise ConfigError(f"column {name} must be {' or '.join(_KINDS[name])}, not {kind}: {_remedy(name, kind)}")
+
+
+def _remedy(name: str, kind: str) -> str:
+    if name in ("key", "value") and kind.startswith(_NESTED):
+        return f"choose option {name}.format: json, avro, protobuf or json-schema; or write to_json({name})"
+    return "cast it"
 
 
 def _by_topic(batch: pyarrow.RecordBatch, topic: str) -> Iterator[tuple[str, pyarrow.RecordBatch]]:

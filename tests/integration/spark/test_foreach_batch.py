@@ -25,9 +25,9 @@ def filled(make_topic, produce):
     return topic
 
 
-def run(spark, brokers, source, checkpoint, handler, **options):
+def run(spark, brokers, source, checkpoint, handler, read=None, **options):
     frame = spark.readStream.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", source)
-    frame = frame.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 30).load()
+    frame = frame.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", 30).options(**read or {}).load()
     given = {"kafka.bootstrap.servers": brokers, "sinkId": checkpoint.name, **options}
     query = frame.writeStream.foreachBatch(headrace.spark.transactional(given, handler))
     query = query.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
@@ -83,3 +83,15 @@ def test_a_handler_that_fails_each_time_fails_the_query_and_leaves_nothing(
     with pytest.raises(Exception, match="the handler does not want it"):
         run(spark, brokers, filled, tmp_path / "q2", write)
     assert committed(spark, brokers, out) == Counter()
+
+
+def test_headers_are_written_where_the_column_is_there_and_what_the_source_knows_of_a_record_may_stay(
+    spark, brokers, make_topic, produce, tmp_path
+):
+    source, out = make_topic(1), make_topic(1)
+    produce(source, [{"value": "v", "headers": [("h", b"x")]}])
+    run(spark, brokers, source, tmp_path / "q3", lambda rows, batch_id, sink: sink.write(rows, topic=out),
+        read={"includeHeaders": "true"})
+    frame = spark.read.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", out)
+    (row,) = frame.option("includeHeaders", "true").load().collect()
+    assert [(each.key, bytes(each.value)) for each in row.headers] == [("h", b"x")]

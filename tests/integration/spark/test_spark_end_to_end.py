@@ -83,8 +83,7 @@ def test_rows_are_written_where_they_say(spark, brokers, make_topic, read):
         f"IF(id % 2 = 0, '{one}', '{other}') AS topic", "CAST(id % 2 AS INT) AS partition",
         "IF(id = 3, array(named_struct('key', 'h', 'value', binary('x'))), NULL) AS headers",
     )
-    writer = rows.write.format("headrace").option("kafka.bootstrap.servers", brokers).option("includeHeaders", "true")
-    writer.mode("append").save()
+    rows.write.format("headrace").option("kafka.bootstrap.servers", brokers).mode("append").save()
     back = read(f"{one},{other}", includeHeaders="true").load().collect()
     assert len(back) == 500
     for row in back:
@@ -98,7 +97,7 @@ def copy(spark, brokers, source, target, checkpoint, **options):
     """One AvailableNow run from topic to topic; gives the rows of each micro-batch."""
     frame = spark.readStream.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", source)
     frame = frame.option("startingOffsets", "earliest").options(**options).load()
-    writer = frame.select("key", "value").writeStream.format("headrace").option("topic", target)
+    writer = frame.writeStream.format("headrace").option("topic", target)
     writer = writer.option("kafka.bootstrap.servers", brokers).option("checkpointLocation", str(checkpoint))
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
@@ -115,6 +114,17 @@ def test_a_stream_copies_everything_once_in_limited_batches_and_goes_on_later(
     assert copy(spark, brokers, filled, target, tmp_path) == [1]
     values = [bytes(row.value).decode() for row in read(target).load().select("value").collect()]
     assert sorted(values) == sorted([*(f"v{n}" for n in range(COUNT)), "late"])
+
+
+def test_a_copy_of_a_topic_has_its_headers_too(spark, brokers, read, filled, make_topic, tmp_path):
+    target = make_topic(2)
+    copy(spark, brokers, filled, target, tmp_path, includeHeaders="true")
+    columns = "key", "value", "partition", "offset", "headers"
+
+    def rows(topic):
+        return sorted(map(str, read(topic, includeHeaders="true").load().select(*columns).collect()))
+
+    assert rows(target) == rows(filled)
 
 
 def test_a_stream_reports_how_far_it_is_behind(spark, brokers, filled, tmp_path):

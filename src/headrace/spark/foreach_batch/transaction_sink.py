@@ -53,13 +53,12 @@ class TransactionSink:
         self._writes, self._counts = 0, PartitionCounts()
         self._over = False
 
-    def write(self, frame: DataFrame, topic: str = "", *, include_headers: bool | None = None) -> int:
+    def write(self, frame: DataFrame, topic: str = "") -> int:
         """Write the rows of a frame, and wait until brokers have stored them. Readers see them after the commit.
 
         Args:
             frame: columns as the sink takes them: `value`, and perhaps `key`, `partition` and `headers`.
             topic: where all rows go; the topic of the options, if empty.
-            include_headers: the column `headers` is written; as the options say, if None.
 
         Returns:
             How many records were written.
@@ -71,9 +70,7 @@ class TransactionSink:
         """
         if self._over:
             raise ConfigError("a TransactionSink writes while its handler runs, and this one has returned")
-        options = replace(
-            self._options, topic=topic or self._options.topic,
-            include_headers=self._options.include_headers if include_headers is None else include_headers)
+        options = replace(self._options, topic=topic or self._options.topic)
         check_columns(options, frame.schema)
         try:
             return self._write(frame, options)

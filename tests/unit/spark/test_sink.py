@@ -1,0 +1,97 @@
+"""Which frames the sink takes, and what it hands to the producer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from headrace.errors import ConfigError
+from headrace.spark.options import SinkOptions
+from headrace.spark.sink import append_rows, check_columns
+from headrace.spark.source import HeadraceSource
+from headrace.spark.values.spark_types import spark_schema_of
+
+SERVERS = {"kafka.bootstrap.servers": "b:1"}
+HEADERS = pa.array([[{"key": "h", "value": b"x"}], None],
+                   pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])))
+
+
+class Appended:
+    """A writer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, list[Any]]] = []
+
+    def append(self, topic: str, *columns: Any) -> None:
+        self.calls.append((topic, [None if each is None else each.to_pylist() for each in columns]))
+
+
+def schema(**columns: DataType) -> StructType:
+    made = StructType()
+    for name, kind in columns.items():
+        made.add(name, kind)
+    return made
+
+
+def check(columns: StructType, **options: str) -> None:
+    check_columns(SinkOptions.parse({**SERVERS, **{name.replace("_", "."): each for name, each in options.items()}}),
+                  columns)
+
+
+@pytest.mark.parametrize("given", [{}, {"includeHeaders": "false"}, {"includeHeaders": "true"}])
+def test_headers_are_written_wherever_the_column_is_there(given: dict[str, str]) -> None:
+    out: Any = Appended()
+    batch = pa.RecordBatch.from_pydict({"value": pa.array([b"1", b"2"]), "headers": HEADERS})
+    append_rows(out, batch, SinkOptions.parse({**SERVERS, "topic": "t", **given}))
+    assert out.calls == [("t", [None, [b"1", b"2"], None, HEADERS.to_pylist()])]
+
+
+def test_a_frame_as_the_source_reads_it_may_be_written() -> None:
+    source = HeadraceSource({**SERVERS, "subscribe": "t", "includeHeaders": "true"})
+    columns = spark_schema_of(source._chosen())
+    assert len(columns) == 8
+    check(columns, topic="copy")
+    check(columns)  # each row to the topic where it was
+
+
+@pytest.mark.parametrize("columns", [
+    schema(value=StringType(), vaule=StringType()), schema(value=StringType(), header=ArrayType(StringType())),
+    schema(value=StringType(), timestamp=StringType()), schema(value=StringType(), offset=IntegerType()),
+    schema(value=StringType(), timestampType=TimestampType()), schema(value=BinaryType(), Offset=LongType()),
+])
+def test_other_columns_are_refused_for_what_is_in_them_would_be_lost(columns: StructType) -> None:
+    with pytest.raises(ConfigError, match=f"column {columns.names[1]} cannot be written to a topic: there are key, "):
+        check(columns, topic="t")
+
+
+def test_a_column_topic_is_not_looked_at_where_the_option_names_the_topic() -> None:
+    columns = schema(value=StringType(), topic=IntegerType())
+    check(columns, topic="t")
+    with pytest.raises(ConfigError, match="column topic must be string, not int: cast it"):
+        check(columns)
+
+
+@pytest.mark.parametrize("side", ["key", "value"])
+def test_columns_within_a_value_need_a_format_and_other_types_a_cast(side: str) -> None:
+    row = schema(a=IntegerType())
+    with pytest.raises(ConfigError, match=rf"column {side} must be binary or string, not struct<a:int>: choose option "
+                                          rf"{side}\.format: .*avro.*; or write to_json\({side}\)"):
+        check(schema(**{"value": StringType(), side: row}), topic="t")
+    with pytest.raises(ConfigError, match=f"column {side} must be binary or string, not int: cast it"):
+        check(schema(**{"value": StringType(), side: IntegerType()}), topic="t")
