@@ -16,9 +16,13 @@ from pyspark.sql.types import (
     DataType,
     IntegerType,
     LongType,
+    MapType,
+    NullType,
     StringType,
     StructType,
     TimestampType,
+    VariantType,
+    YearMonthIntervalType,
 )
 
 from headrace.errors import ConfigError
@@ -95,3 +99,28 @@ def test_columns_within_a_value_need_a_format_and_other_types_a_cast(side: str) 
         check(schema(**{"value": StringType(), side: row}), topic="t")
     with pytest.raises(ConfigError, match=f"column {side} must be binary or string, not int: cast it"):
         check(schema(**{"value": StringType(), side: IntegerType()}), topic="t")
+
+
+@pytest.mark.parametrize("form", ["avro", "json", "json-schema", "protobuf"])
+@pytest.mark.parametrize(("kind", "said"), [
+    (VariantType(), "field value is a variant, which no format has: write its text: to_json(...) or CAST(... AS STR"),
+    (schema(a=schema(v=VariantType())), "field value.a.v is a variant"),
+    (schema(a=ArrayType(VariantType())), "field value.a.element is a variant"),
+    (schema(a=MapType(StringType(), ArrayType(VariantType()))), "field value.a.value.element is a variant"),
+    (schema(tags=ArrayType(NullType(), False)), "field value.tags.element has no type (void): cast what it is in, for "
+     "example array() as CAST(array() AS ARRAY<STRING>)"),
+    (schema(a=MapType(NullType(), NullType(), False)), "field value.a.key has no type (void): cast"),
+    (schema(a=schema(b=YearMonthIntervalType())), "field value.a.b is interval year to month, which no format has: "
+     "cast it, for example to string"),
+])
+def test_types_that_no_format_has_are_refused_by_the_path_of_their_field(
+    form: str, kind: DataType, said: str
+) -> None:
+    for topic in ({"topic": "t"}, {}):
+        with pytest.raises(ConfigError) as caught:
+            check(schema(value=kind, topic=StringType()), value_format=form, **topic)
+        assert said in str(caught.value)
+
+
+def test_a_value_without_a_type_that_is_always_null_may_be_written() -> None:
+    check(schema(value=schema(a=NullType(), b=ArrayType(NullType()))), topic="t", value_format="avro")

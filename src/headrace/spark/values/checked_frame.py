@@ -23,7 +23,8 @@ def check_frame(options: SinkOptions, schema: Any) -> None:
         schema: of the frame, Spark's.
 
     Raises:
-        ConfigError: a column is missing; also see `ValueEncoder`, as for the other errors.
+        ConfigError: a column is missing, or has a type that no format has; also see `ValueEncoder`, as for the other
+            errors.
     """
     types = {each.name: each.dataType for each in schema.fields}
     for of in (options.key, options.value):
@@ -31,5 +32,6 @@ def check_frame(options: SinkOptions, schema: Any) -> None:
             continue
         if of.side not in types:
             raise ConfigError(f"option {of.side}.format is {of.name}, and the frame has no column {of.side}")
+        data_type = arrow_type_of(types[of.side], of.side)
         if options.topic:
-            encoder_of(of, options.topic, arrow_type_of(types[of.side]))
+            encoder_of(of, options.topic, data_type)
