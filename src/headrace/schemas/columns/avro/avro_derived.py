@@ -50,6 +50,8 @@ def _schema(kind: pyarrow.DataType, name: str, place: str) -> Any:
         return {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
     if kinds.is_timestamp(kind) and kind.unit == "us":
         return {"type": "long", "logicalType": "timestamp-micros" if kind.tz else "local-timestamp-micros"}
+    if kinds.is_time64(kind):
+        return {"type": "long", "logicalType": "time-micros"}
     raise SerializationError(f"at {place or '/'}: Avro has no type for {kind}: cast the column")
 
 
