@@ -102,12 +102,13 @@ OPTIONS: Final = (
                 "streams share; created with one partition where there is none.", True),
     *_of_both_sides("format", "read and write", "raw", "What the bytes are: raw, string, json, avro, protobuf or "
                     "json-schema. All but raw and string are read into columns, and written from them."),
-    *_of_both_sides("schema", "read and write", "of the registry", "The schema's text: Avro's JSON, a .proto file, a "
-                    "JSON Schema; for json columns as in `a bigint, b string`."),
-    *_of_both_sides("schema.file", "read and write", "", "A file with the schema's text, read by the driver."),
+    *_of_both_sides("schema", "read and write", "of the registry", "The schema's text: Avro's JSON, a .proto file or a "
+                    "descriptor set in base64, a JSON Schema; for json columns as in `a bigint, b string`."),
+    *_of_both_sides("schema.file", "read and write", "", "A file with the schema's text, or what protoc "
+                    "--descriptor_set_out writes, read by the driver."),
     *_of_both_sides("subject", "read and write", "by the strategy", "Subject in the registry."),
     *_of_both_sides("schema.version", "read and write", "latest", "Version of the subject."),
-    *_of_both_sides("message", "read and write", "the first one", "Full name of the Protobuf message."),
+    *_of_both_sides("message", "read and write", "the first one", "Name of the Protobuf message."),
     *_of_both_sides("subject.strategy", "read and write", "topic", "Name of the subject: topic, record or "
                     "topic_record."),
     *_of_both_sides("framing", "read and write", "confluent with a registry", "confluent: a schema's number stands "

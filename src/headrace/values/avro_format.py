@@ -34,6 +34,10 @@ class AvroFormat:
         """See `SchemaFormat.codec`. An Avro schema has one type, so `message` chooses nothing."""
         return AvroColumns(_parsed(writer), None if reader is None else _parsed(reader))
 
+    def given(self, text: str, message: str = "") -> SchemaText:
+        """See `SchemaFormat.given`."""
+        return SchemaText(text)
+
     def derived(self, data_type: pyarrow.DataType, name: str) -> SchemaText:
         """See `SchemaFormat.derived`."""
         return SchemaText(derived_avro(data_type, name))

@@ -36,6 +36,10 @@ class JsonFormat:
         """See `SchemaFormat.codec`."""
         return JsonColumns(parse_ddl((reader or writer).text), is_loose=True)
 
+    def given(self, text: str, message: str = "") -> SchemaText:
+        """See `SchemaFormat.given`."""
+        return SchemaText(text)
+
     def derived(self, data_type: pyarrow.DataType, name: str) -> SchemaText:
         """See `SchemaFormat.derived`."""
         return SchemaText(ddl_text(data_type))
@@ -63,6 +67,10 @@ class JsonSchemaFormat:
         schema = reader or writer
         check = _check_of(schema) if "validate" in flags else None
         return JsonColumns(type_of_schema(_parsed(schema)), check=check)
+
+    def given(self, text: str, message: str = "") -> SchemaText:
+        """See `SchemaFormat.given`."""
+        return SchemaText(text)
 
     def derived(self, data_type: pyarrow.DataType, name: str) -> SchemaText:
         """See `SchemaFormat.derived`."""

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from headrace.schemas.columns.protobuf.protobuf_derived import derived_protobuf
-from headrace.schemas.columns.protobuf.protobuf_plan import first_message, message_at, place_of
+from headrace.schemas.columns.protobuf.protobuf_plan import message_at, message_named, place_of
 from headrace.schemas.columns.protobuf_columns import ProtobufColumns
 from headrace.schemas.parsed import InvalidSchemaError, ReferencedSchema
-from headrace.schemas.protobuf import ParsedProtobuf, parse_protobuf
+from headrace.schemas.protobuf import ParsedProtobuf, files_of_set, parse_protobuf
 from headrace.values.schema_formats import SchemaText
 
 if TYPE_CHECKING:
@@ -34,10 +34,15 @@ class ProtobufFormat:
     ) -> ColumnCodec:
         """See `SchemaFormat.codec`. The reader's schema reads all; the writer's says which message it is."""
         schema = parsed_protobuf(reader or writer)
-        wanted = message or first_message(schema)
+        wanted = message_named(schema, message)
         if indexes and (written := message_at(parsed_protobuf(writer), indexes)) != wanted:
             raise InvalidSchemaError(f"the message is a {written}, not a {wanted}")
         return ProtobufColumns(schema, wanted, emit_defaults="emit.default.values" in flags)
+
+    def given(self, text: str, message: str = "") -> SchemaText:
+        """See `SchemaFormat.given`. It may be a descriptor set, whose other files are what the schema refers to."""
+        files = files_of_set(text, message)
+        return SchemaText(text) if files is None else SchemaText(files[0], files[1])
 
     def derived(self, data_type: pyarrow.DataType, name: str) -> SchemaText:
         """See `SchemaFormat.derived`."""
@@ -45,12 +50,12 @@ class ProtobufFormat:
 
     def record_name(self, schema: SchemaText, message: str = "") -> str:
         """See `SchemaFormat.record_name`."""
-        return message or first_message(parsed_protobuf(schema))
+        return message_named(parsed_protobuf(schema), message)
 
     def message_indexes(self, schema: SchemaText, message: str = "") -> tuple[int, ...] | None:
         """See `SchemaFormat.message_indexes`."""
         parsed = parsed_protobuf(schema)
-        return place_of(parsed, message or first_message(parsed))
+        return place_of(parsed, message_named(parsed, message))
 
 
 @lru_cache(maxsize=100)

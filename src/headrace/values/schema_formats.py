@@ -63,6 +63,17 @@ class SchemaFormat(Protocol):
             InvalidSchemaError: a text is no schema, or one that a column cannot have.
         """
 
+    def given(self, text: str, message: str = "") -> SchemaText:
+        """The schema that an option gives.
+
+        Args:
+            text: of the option.
+            message: name of the type of the values; empty for the first.
+
+        Raises:
+            InvalidSchemaError: the text lacks a part.
+        """
+
     def derived(self, data_type: pyarrow.DataType, name: str) -> SchemaText:
         """The schema of a column that has none.
 

@@ -82,7 +82,7 @@ class ValueEncoder:
 
     def _settled(self, topic: str, data_type: pyarrow.DataType) -> _Writing:
         of = self._format
-        given = SchemaText(of.schema) if of.schema else None
+        given = self._kind.given(of.schema, of.message) if of.schema else None
         known = of.use_latest or of.version is not None or (given is None and not of.auto_register)
         if of.framed and known:
             number, schema = self._registered(topic, given)

@@ -7,7 +7,9 @@ are among them, and shown nowhere. This module knows neither Spark nor a registr
 
 from __future__ import annotations
 
+import base64
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +32,8 @@ _OF_SOURCE: Final = ("malformed", "emit.default.values")
 _FLAGS: Final = {"validate": "json-schema", "emit.default.values": "protobuf"}
 """Options that one format has, and which."""
 _OF_SINK: Final = ("auto.register", "use.latest")
+_NO_TEXT: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+"""Bytes that no text of a schema has, and each descriptor: the tags and lengths of its fields."""
 _NUMBERS: Final = ("timeout", "cache.capacity", "cache.latest.ttl.sec", "max.retries", "retries.wait.ms",
                    "retries.max.wait.ms")
 
@@ -106,7 +110,7 @@ class ValueFormat:
             options.refuse_others(name)
             return cls(side, name)
         return cls(
-            side=side, name=name, schema=options.schema(), subject=options.text("subject"),
+            side=side, name=name, schema=options.schema(name), subject=options.text("subject"),
             version=options.version(), message=options.text("message"),
             strategy=options.one_of("subject.strategy", _STRATEGIES),
             malformed=options.one_of("malformed", _MALFORMED),
@@ -165,14 +169,18 @@ class _Side:
             raise ConfigError(f"option {self._side}.schema.version must be latest or a number from 1, not {text!r}")
         return int(text)
 
-    def schema(self) -> str:
+    def schema(self, name: str) -> str:
+        """The text of the schema; a compiled file of Protobuf's as base64."""
         text, path = self.text("schema"), self.text("schema.file")
         if not path:
             return text
         if text:
             raise ConfigError(f"give one of {self._side}.schema and {self._side}.schema.file, not both")
         try:
-            return Path(path).read_text(encoding="utf-8")
+            data = Path(path).read_bytes()
+            if name == "protobuf" and _NO_TEXT.search(data):
+                return base64.b64encode(data).decode()
+            return data.decode("utf-8")
         except (OSError, ValueError) as error:
             raise ConfigError(f"option {self._side}.schema.file cannot be read: {error}") from None
 

@@ -72,7 +72,7 @@ def planned_read(of: ValueFormat, topics: Sequence[str] | None) -> PlannedRead:
         SchemaRegistryError: the registry did not answer, or refused.
     """
     if of.schema:
-        return PlannedRead(of, SchemaText(of.schema))
+        return PlannedRead(of, schema_format(of.name).given(of.schema, of.message))
     if not schema_format(of.name).schema_type:
         raise ConfigError(f"{of.side}.format {of.name} needs {of.side}.schema: the fields as Spark's DDL has them, "
                           "such as id BIGINT, name STRING")

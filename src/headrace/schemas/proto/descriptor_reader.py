@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from headrace.schemas.parsed import MAX_DEPTH, InvalidSchemaError
-from headrace.schemas.proto.descriptor_rows import LABELS, OPTIONS, Wire
+from headrace.schemas.proto.descriptor_rows import LABELS, OPTIONS, Wire, wire_fields
 from headrace.schemas.proto.proto_nodes import (
     SCALARS,
     ProtoEnum,
@@ -24,7 +24,7 @@ from headrace.schemas.proto.proto_nodes import (
     ProtoValue,
 )
 
-__all__ = ["read_descriptor"]
+__all__ = ["read_descriptor", "read_descriptor_set"]
 
 _EDITIONS = {998: "proto2", 999: "proto3", 1000: "2023", 1001: "2024"}
 _MAP_ENTRY = 7
@@ -61,6 +61,22 @@ def read_descriptor(data: bytes, others: Mapping[str, ProtoFile]) -> ProtoFile:
     made.options = _options(wire, 8, "file")
     _shorten(ProtoNames(made, others))
     return made
+
+
+def read_descriptor_set(data: bytes) -> dict[str, bytes] | None:
+    """The descriptors of a `FileDescriptorSet`, by the paths of their files; None where the bytes are something else.
+
+    A file's own descriptor has its path where a set has descriptors, and each of those begins with a path.
+    """
+    try:
+        fields = list(wire_fields(data))
+        parts = [value for number, value in fields if number == 1 and isinstance(value, bytes)]
+        if not parts or len(parts) < len(fields):
+            return None
+        files = {Wire(part).text(1): part for part in parts}
+    except InvalidSchemaError:
+        return None
+    return files if all(files) else None
 
 
 def _message(data: bytes, syntax: str, depth: int) -> ProtoMessage:

@@ -294,7 +294,8 @@ def test_a_frame_without_a_schema_gets_one_that_reads_back_what_it_writes() -> N
     kind = pyarrow.struct([
         pyarrow.field("i", pyarrow.int64(), nullable=False), ("s", pyarrow.string()), ("d", pyarrow.decimal128(9, 2)),
         ("t", pyarrow.timestamp("us", "UTC")), ("u", pyarrow.timestamp("us")), ("e", pyarrow.date32()),
-        ("c", pyarrow.time64("ns")), ("b", pyarrow.binary()), ("l", pyarrow.list_(pyarrow.field("element", pyarrow.int32()))),
+        ("c", pyarrow.time64("ns")), ("b", pyarrow.binary()),
+        ("l", pyarrow.list_(pyarrow.field("element", pyarrow.int32()))),
         ("m", pyarrow.map_(pyarrow.string(), pyarrow.float64())), ("n", pyarrow.struct([("x", pyarrow.bool_())]))])
     schema = json.loads(derived_avro(kind))
     assert (schema["name"], schema["fields"][0]) == ("topLevelRecord", {"name": "i", "type": "long"})

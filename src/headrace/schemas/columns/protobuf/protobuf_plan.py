@@ -29,7 +29,7 @@ from headrace.slotted import slotted
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["EnumPlan", "FieldPlan", "MessagePlan", "arrow_type", "first_message", "message_at", "place_of", "plan_of"]
+__all__ = ["EnumPlan", "FieldPlan", "MessagePlan", "arrow_type", "message_at", "message_named", "place_of", "plan_of"]
 
 _MAX_DEPTH: Final = 32
 """Messages within messages: each is a struct within a struct, and a call within a call."""
@@ -101,13 +101,13 @@ def plan_of(schema: ParsedProtobuf, message: str = "", *, emit_defaults: bool = 
 
     Args:
         schema: the file, and those that it imports.
-        message: full name; empty for the first of the file.
+        message: its name, as for `message_named`.
         emit_defaults: zero of a field without presence is read as zero and not as null.
 
     Raises:
         InvalidSchemaError: there is no such type, or it has no columns: it holds itself, is empty, or is too large.
     """
-    return _Planning(schema.names, emit_defaults).root(message or first_message(schema))
+    return _Planning(_with_known(schema.names), emit_defaults).root(message_named(schema, message))
 
 
 def message_at(schema: ParsedProtobuf, indexes: Sequence[int]) -> str:
@@ -130,16 +130,44 @@ def message_at(schema: ParsedProtobuf, indexes: Sequence[int]) -> str:
     return ".".join(names)
 
 
-def first_message(schema: ParsedProtobuf) -> str:
-    """Full name of the first message type of a file.
+def message_named(schema: ParsedProtobuf, name: str) -> str:
+    """Full name of a message type.
+
+    Args:
+        schema: the file, and those that it imports.
+        name: full, or as it is written in the file's package, or the end of one name, of the file's own before others;
+            empty for the first of the file.
 
     Raises:
-        InvalidSchemaError: it has none.
+        InvalidSchemaError: there is no such type, or several have the name.
     """
-    own = schema.names.own
-    if not own.messages:
-        raise InvalidSchemaError("the Protobuf schema has no message type")
-    return ".".join(filter(None, (own.package, own.messages[0].name)))
+    own, wanted = schema.names.own, name.lstrip(".")
+    if not wanted:
+        if not own.messages:
+            raise InvalidSchemaError("the Protobuf schema has no message type")
+        return ".".join(filter(None, (own.package, own.messages[0].name)))
+    names = _with_known(schema.names)
+    messages = sorted(full for full, kind in names.types.items() if isinstance(kind, ProtoMessage))
+    for full in (wanted, f"{own.package}.{wanted}"):
+        if full in messages:
+            return full
+    here = ProtoNames(own, {}).types
+    declared = [full for full in messages if full in here]
+    ending = [[full for full in among if full.endswith(f".{wanted}")] for among in (declared, messages)]
+    found = ending[0] or ending[1]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidSchemaError(f"the Protobuf schema has several message types {wanted!r:.200}: choose among "
+                                 f"{', '.join(found)[:400]}")
+    rest = [full for full in messages if full not in declared]
+    rest.sort(key=lambda full: full.startswith("google."))
+    raise InvalidSchemaError(f"the Protobuf schema has no message type {wanted!r:.200}; it has "
+                             f"{', '.join((*declared, *rest))[:400] or 'none'}")
+
+
+def _with_known(names: ProtoNames) -> ProtoNames:
+    return ProtoNames(names.own, {**known_files(names), **names.others})
 
 
 def place_of(schema: ParsedProtobuf, message: str) -> tuple[int, ...]:
@@ -203,18 +231,13 @@ class _Planning:
     """Walks through the types of a file."""
 
     def __init__(self, names: ProtoNames, emit_defaults: bool) -> None:
-        self._names = ProtoNames(names.own, {**known_files(names), **names.others})
+        self._names = names
         self._emits = emit_defaults
         self._files = {id(kind): file for file in (*self._names.others.values(), names.own)
                        for kind in _declared(file.messages, file.enums)}
         self._columns = 0
 
-    def root(self, name: str) -> MessagePlan:
-        full = name.lstrip(".")
-        if not isinstance(self._names.types.get(full), ProtoMessage):
-            known = sorted(each for each, kind in self._names.types.items() if isinstance(kind, ProtoMessage))
-            raise InvalidSchemaError(f"the Protobuf schema has no message type {full!r:.200}; it has "
-                                     f"{', '.join(known)[:400] or 'none'}")
+    def root(self, full: str) -> MessagePlan:
         made = self._message(full, (full,))
         if not made.fields:
             raise InvalidSchemaError(f"the message type {full} has no fields, so there are no columns")
