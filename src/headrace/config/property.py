@@ -137,7 +137,10 @@ def _to_choice(row: Property, value: Any) -> Any:
         return _to_duration(text.removeprefix(_BY_DURATION))
     if text not in row.choices:
         close = close_matches(text, list(row.choices))
-        raise _BadValueError(f"one of {', '.join(row.choices)}" + (f'; did you mean "{close[0]}"?' if close else ""))
+        hint = f'; did you mean "{close[0]}"?' if close else ""
+        if row.name == "partitioner.class":
+            hint += "; other classes of Java cannot run here: say each record's partition, or choose by partitioner"
+        raise _BadValueError(f"one of {', '.join(filter(None, row.choices))}{hint}")
     return row.choices[text] if isinstance(row.choices, Mapping) else text
 
 

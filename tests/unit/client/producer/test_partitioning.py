@@ -150,6 +150,15 @@ def test_what_is_neither_a_name_nor_a_function_is_refused(broker):
         making(broker, 5)
 
 
+def test_a_partitioner_of_java_is_refused_with_what_there_is_instead():
+    for name, said in (
+        ("com.example.MyPartitioner", "other classes of Java cannot run here: say each record's partition"),
+        ("DefaultPartitoner", 'did you mean "defaultpartitioner"'),
+    ):
+        with pytest.raises(ConfigError, match=rf'"partitioner\.class": {name}: expected one of defaultp.*{said}'):
+            Config(PRODUCER, {"bootstrap.servers": "b:1", "partitioner.class": name})
+
+
 def without_a_key(broker, seconds, **properties):
     """Produce for so long; how many records went to each leader of the topic "six", and what was wrong with one."""
     got, errors = Counter(), []

@@ -118,8 +118,9 @@ class _Shapes:
             self._made -= 1
             return self._union(avro, place, nullable)
         if any(each is avro for each in self._open):
-            raise InvalidSchemaError(f"at {place or '/'}: type {avro.name} contains itself, and a column cannot: give "
-                                     "a reader's schema without that field, or read the bytes as raw")
+            raise InvalidSchemaError(f"at {place or '/'}: type {avro.name} contains itself, and a column cannot. To "
+                                     "read, give a reader's schema without that field, or take the bytes as raw; to "
+                                     "write, give a schema without it, or bytes as raw")
         self._open.append(avro)
         made = self._nested(avro, number, place, nullable)
         self._open.pop()
