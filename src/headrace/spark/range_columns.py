@@ -6,6 +6,7 @@ Read next: `client.consumer.range_reader`, `records.columns.arrow`.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -25,8 +26,13 @@ __all__ = ["read_columns", "rows_of"]
 _ROWS: Final = 20_000
 """Rows of one Arrow batch at most: Spark is quickest between 5,000 and 50,000 and does not cut batches itself."""
 _GONE: Final = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION)
+_ANOTHER: Final = (KafkaError.UNKNOWN_TOPIC_ID, KafkaError.UNKNOWN_TOPIC_OR_PART)
+"""The topic or partition is gone, says a broker; it may lag behind, so nothing is lost unless others say so too."""
+_ATTEMPTS: Final = 3
+"""What is left may be lost as well, while it is read."""
 _DEFAULTS: Final = {"isolation.level": "read_committed"}
 _READERS: Final = KeptReaders()
+_log = logging.getLogger("headrace")
 
 
 def read_columns(
@@ -43,23 +49,38 @@ def read_columns(
         DataLossError: records are gone, and failOnDataLoss is set.
         KafkaException: the brokers did not answer in time, or refused.
     """
-    reader = _READERS.take({**_DEFAULTS, **options.client})
-    reached: dict[tuple[str, int], int] = {}
-    try:
-        yield from _read(reader, options, columns, wanted, reached)
-    except KafkaException as failed:
-        if failed.error.code() not in _GONE:
-            raise
-        left = [replace(each, start=reached.get((each.topic, each.partition), each.start)) for each in wanted]
-        if options.fail_on_data_loss:
-            raise DataLossError(
-                f"records of {', '.join(map(str, left))} are gone: {failed.error.str()}. Set failOnDataLoss to false "
-                "to go on with what there is, or keep records longer (retention.ms)"
-            ) from failed
-        yield from _read(reader, options, columns, _what_is_left(options, left), {})
-    finally:
-        # A reader that was left in the middle of its ranges is closed there.
-        _READERS.give_back(reader)
+    for attempts_left in reversed(range(_ATTEMPTS)):
+        reader = _READERS.take({**_DEFAULTS, **options.client})
+        reached: dict[tuple[str, int], int] = {}
+        try:
+            yield from _read(reader, options, columns, wanted, reached)
+            return
+        except KafkaException as failed:
+            if failed.error.code() not in (*_GONE, *_ANOTHER) or not attempts_left:
+                raise
+            unread = [replace(each, start=reached.get((each.topic, each.partition), each.start)) for each in wanted]
+            wanted = _after_loss(options, [each for each in unread if each.size > 0], failed)
+        finally:
+            # A reader that was left in the middle of its ranges is closed there.
+            _READERS.give_back(reader)
+
+
+def _after_loss(options: SourceOptions, unread: Sequence[Range], failed: KafkaException) -> list[Range]:
+    """What there still is to read when records may be gone.
+
+    Raises:
+        DataLossError: they are, and failOnDataLoss is set.
+    """
+    left = _what_is_left(options, unread)
+    lost = [each for each in unread if each not in left]
+    if not lost and failed.error.code() in _ANOTHER:
+        return left
+    text = f"records of {', '.join(map(str, lost or unread))} are gone: {failed.error.str()}"
+    if options.fail_on_data_loss:
+        raise DataLossError(f"{text}. Set failOnDataLoss to false to go on with what there is, or keep records longer "
+                            "(retention.ms)") from failed
+    _log.warning("%s. The query goes on with what there is, as failOnDataLoss is false", text)
+    return left
 
 
 def _what_is_left(options: SourceOptions, wanted: Sequence[Range]) -> list[Range]:

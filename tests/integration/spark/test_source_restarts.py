@@ -110,6 +110,32 @@ def test_partitions_that_are_added_are_read_from_their_beginning_and_a_group_sho
     assert {tp.partition: tp.offset for tp in found.topic_partitions} == {0: 1, 1: 2}
 
 
+def test_a_topic_that_is_made_anew_between_batch_reads_is_read_by_each(spark, brokers, make_topic, produce, admin):
+    topic, counts = make_topic(1), []
+    frame = spark.read.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", topic)
+    for n in range(4):
+        produce(topic, values(f"v{n}"))
+        counts.append([bytes(row.value) for row in frame.load().collect()])
+        admin.delete_topics([topic])[topic].result(PATIENCE_S)
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(PATIENCE_S)
+    assert counts == [[b"v0"], [b"v1"], [b"v2"], [b"v3"]]
+
+
+def test_a_topic_that_is_deleted_between_planning_and_reading_is_lost(spark, brokers, make_topic, produce, admin):
+    frames = {}
+    for fails in ("true", "false"):
+        topic = make_topic(1)
+        produce(topic, values("v0"))
+        options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "failOnDataLoss": fails,
+                   "kafkaConsumer.pollTimeoutMs": "1000"}
+        frames[fails] = spark.read.format("headrace").options(**options).load()
+        frames[fails].rdd.getNumPartitions()  # plans the tasks, and does not read
+        admin.delete_topics([topic])[topic].result(PATIENCE_S)
+    with pytest.raises(Exception, match=r"DataLossError: records of t-.*\[0\] 0\.\.1 are gone"):
+        frames["true"].rdd.collect()
+    assert frames["false"].rdd.collect() == []
+
+
 @pytest.mark.parametrize("loss", ["made anew", "aged out"])
 def test_lost_records_stop_the_query_or_are_left_out(stream, make_topic, produce, admin, tmp_path, loss):
     topic = make_topic(1)

@@ -12,6 +12,9 @@ pytest.importorskip("pyarrow")
 
 from headrace import Producer
 from headrace.admin import AdminClient
+from headrace.client.consumer.log_view import LogView
+from headrace.client.consumer.range_reader import FetchedRange, OffsetRange, RangeReader
+from headrace.slotted import replace
 from headrace.spark import range_columns
 from headrace.spark.options import SourceOptions
 from headrace.spark.plan import DataLossError, Range
@@ -42,6 +45,29 @@ def read(broker: EmbeddedBroker, wanted: list[Range], columns: list[str] | None 
     return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
+@pytest.fixture
+def topic(broker: EmbeddedBroker) -> str:
+    """A topic of two partitions that a test may delete."""
+    name = f"own-{uuid4().hex[:8]}"
+    broker.create_topic(name, 2)
+    return name
+
+
+def fill(broker: EmbeddedBroker, topic: str) -> str:
+    """Two records for each partition; returns the topic's id."""
+    with Producer({"bootstrap.servers": broker.bootstrap_servers}) as out:
+        for n in range(4):
+            out.produce(topic, b"v", partition=n % 2)
+        assert out.flush(PATIENCE_S) == 0
+    with LogView({"bootstrap.servers": broker.bootstrap_servers}, [topic]) as view:
+        return str(view.topics(PATIENCE_S)[topic].topic_id)
+
+
+def delete(broker: EmbeddedBroker, topic: str) -> None:
+    with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+        admin.delete_topics([topic])[topic].result(PATIENCE_S)
+
+
 def expected(*ranges: tuple[int, int, int]) -> list[tuple[int, int]]:
     return [(partition, offset) for partition, start, end in ranges for offset in range(start, end)]
 
@@ -61,15 +87,20 @@ def test_the_next_task_goes_on_with_the_connections(broker: EmbeddedBroker, monk
     assert len(set(taken)) == 1
 
 
-def test_records_that_are_gone_fail_the_task(broker: EmbeddedBroker) -> None:
-    with pytest.raises(DataLossError, match=r"t\[2\] 10\.\.60.* are gone.*Set failOnDataLoss to false"):
-        read(broker, [Range("t", 0, 0, 20), Range("t", 2, 10, 60)])
+def test_records_that_are_gone_fail_the_task_and_are_named_alone(broker: EmbeddedBroker) -> None:
+    with pytest.raises(DataLossError, match=r"of t\[2\] 10\.\.60 are gone.*Set failOnDataLoss to false") as lost:
+        read(broker, [Range("t", 2, 10, 60), Range("t", 0, 0, 20)])
+    assert "auto.offset.reset" not in str(lost.value)  # nor seek(): there is no such thing in Spark
 
 
-def test_without_that_each_record_that_is_left_comes_once(broker: EmbeddedBroker) -> None:
+def test_without_that_each_record_that_is_left_comes_once_and_the_loss_is_logged(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
     wanted = [Range("t", 0, 0, 20), Range("t", 2, 10, 60), Range("t", 1, 7, 9)]
     found = read(broker, wanted, failOnDataLoss="false")
     assert found == expected((0, 0, 20), (2, 50, 60), (1, 7, 9))
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+    assert caplog.messages[0].startswith("records of t[2] 10..60 are gone")
 
 
 def test_an_end_that_was_cut_off_is_left_out(broker: EmbeddedBroker) -> None:
@@ -81,6 +112,53 @@ def test_an_end_that_was_cut_off_is_left_out(broker: EmbeddedBroker) -> None:
 
 def test_nothing_is_read_of_another_topic_that_has_the_name(broker: EmbeddedBroker) -> None:
     wanted = [Range("t", 0, 0, 20, str(uuid4()))]
-    with pytest.raises(DataLossError, match="made anew"):
+    with pytest.raises(DataLossError, match="made anew") as lost:
         read(broker, wanted)
+    assert "auto.offset.reset" not in str(lost.value)
     assert read(broker, wanted, failOnDataLoss="false") == []
+
+
+def test_a_topic_that_is_made_anew_again_and_again_is_read_by_each_task(
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taken = []
+    take = range_columns._READERS.take
+    monkeypatch.setattr(range_columns._READERS, "take", lambda given: taken.append(take(given)) or taken[-1])
+    for _ in range(3):
+        assert read(broker, [Range(topic, 0, 0, 2, fill(broker, topic))], subscribe=topic) == expected((0, 0, 2))
+        delete(broker, topic)
+        broker.create_topic(topic, 2)
+    assert len(taken) == 3
+    assert len(set(taken)) == 1
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["the reader knew it", "it did not"])
+def test_a_topic_that_was_deleted_since_is_lost_and_not_late(
+    broker: EmbeddedBroker, topic: str, caplog: pytest.LogCaptureFixture, is_known: bool
+) -> None:
+    known = fill(broker, topic)
+    wanted = [Range("t", 1, 7, 9), Range(topic, 0, 0, 2, known), Range(topic, 1, 0, 2, known)]
+    if is_known:
+        assert read(broker, wanted, subscribe=f"t,{topic}") == expected((1, 7, 9), (0, 0, 2), (1, 0, 2))
+    delete(broker, topic)
+    with pytest.raises(DataLossError, match=rf"of {topic}\[0\] 0\.\.2, {topic}\[1\] 0\.\.2 are gone"):
+        read(broker, wanted, subscribe=f"t,{topic}")
+    assert read(broker, wanted, subscribe=f"t,{topic}", failOnDataLoss="false") == expected((1, 7, 9))
+    assert len(caplog.records) == 1
+
+
+def test_brokers_that_lag_behind_lose_nothing(
+    broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker says that the topic is another one, and those that are asked then know it."""
+    known, reads = fill(broker, topic), []
+    whole = RangeReader.read
+
+    def lagging(self: RangeReader, ranges: list[OffsetRange], timeout_s: float) -> Iterator[FetchedRange]:
+        reads.append(ranges)
+        asked = [replace(each, topic_id=uuid4()) for each in ranges] if len(reads) == 1 else ranges
+        return whole(self, asked, timeout_s)
+
+    monkeypatch.setattr(RangeReader, "read", lagging)
+    assert read(broker, [Range(topic, 0, 0, 2, known)], subscribe=topic) == expected((0, 0, 2))
+    assert len(reads) == 2

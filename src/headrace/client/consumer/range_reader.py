@@ -24,6 +24,7 @@ from headrace.machines.consumer.recreation import follow
 from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.machine import ErrorEvent, Event
 from headrace.net.thread import loop_thread
+from headrace.records import Message
 from headrace.slotted import slotted
 from headrace.types.records import TopicPartition
 
@@ -37,6 +38,7 @@ _PARTITION_BYTES: Final = {"max.partition.fetch.bytes", "fetch.message.max.bytes
 """One property under both of its names."""
 _HELD_BYTES: Final = 16 << 20
 """What may wait for its turn. Beyond that the ranges are fetched one after the other."""
+_NO_ID: Final = UUID(int=0)
 _ANSWER_S: Final = 1.0
 """Longest wait for brokers when they are asked whether they are there."""
 
@@ -85,6 +87,10 @@ class FetchedRange:
     log_start_offset: int
     topic: str = ""
     partition: int = -1
+
+
+def _named(key: Key) -> str:
+    return f"{key[0]}[{key[1]}]"
 
 
 class RangeReader:
@@ -144,15 +150,22 @@ class RangeReader:
         for each in ranges:
             state = subscription.require(*each.key)
             state.stop_offset, state.topic_id = each.end, each.topic_id
+        # A reader that was kept may know the topic that had the name before: only then are brokers asked who is right.
+        others = {each.topic for each in ranges if each.topic_id is not None
+                  and metadata.topic_id(each.topic) not in (_NO_ID, each.topic_id)}
+        if others:
+            metadata.forget(others)
         if any(each.topic_id is not None for each in ranges):  # else the first answer says which topic it is
             self._follow(metadata.cluster)
         self._core.wake()
 
     def _follow(self, cluster: Cluster) -> None:
         """Look whether the topics are the ones that are meant, and can be read."""
-        for state, error in follow(self._subscription, cluster).errors:
+        for state, _ in follow(self._subscription, cluster).errors:
             if state is not None:
-                self._failure = KafkaException(error)
+                self._failure = KafkaException(KafkaError(
+                    KafkaError.UNKNOWN_TOPIC_ID, f"{_named(state.key)}: the topic was deleted and made anew, with id "
+                    f"{state.topic_id}; the offsets are those of the one before"))
         for topic in self._subscription.topics():
             info = cluster.topics.get(topic)
             if info is not None and info.error is not None:
@@ -181,7 +194,10 @@ class RangeReader:
         self._core.driver.wake()
 
     def _on_truncated(self, event: LogTruncated) -> None:
-        self._failure = KafkaException(event.error)
+        where = _named((event.topic, event.partition))
+        self._failure = KafkaException(KafkaError(
+            KafkaError._LOG_TRUNCATION, f"the new leader of {where} lacks records in front of offset {event.offset}, "
+            "which the one before had"))
         self._news += 1
         self._waits.notify()
 
@@ -195,8 +211,9 @@ class RangeReader:
             timeout_s: longest wait for a reply with data, in seconds.
 
         Raises:
-            KafkaException: records are gone (`_AUTO_OFFSET_RESET`, `OFFSET_OUT_OF_RANGE`, `_LOG_TRUNCATION`), the topic
-                is, or nothing came in time (`_TIMED_OUT`).
+            KafkaException: records are gone (`_AUTO_OFFSET_RESET`, `OFFSET_OUT_OF_RANGE`, `_LOG_TRUNCATION`), another
+                topic has the name (`UNKNOWN_TOPIC_ID`), or nothing came in time (`_TIMED_OUT`; `UNKNOWN_TOPIC_OR_PART`
+                where brokers do not know the topic or partition).
         """
         self.finished = False
         self._forget()
@@ -232,13 +249,18 @@ class RangeReader:
             if piece is None:
                 self._wait(seen, give_up_at, wanted, at)
             elif piece.notice is not None:
-                self._heed(piece.notice.error(), piece.state.key)
+                self._heed(piece.notice, piece.state.key)
             elif piece.state.key == wanted.key:
                 return piece
             else:
                 self._hold(piece, later)
 
-    def _heed(self, error: KafkaError | None, key: Key) -> None:
+    def _heed(self, notice: Message, key: Key) -> None:
+        error = notice.error()
+        if error == KafkaError._AUTO_OFFSET_RESET:  # in words for those who have no such property to set
+            raise KafkaException(KafkaError(
+                KafkaError._AUTO_OFFSET_RESET, f"offset {notice.offset()} is out of the range of {_named(key)}: "
+                "records in front of its log's beginning were deleted, or its end was cut off"))
         if error != KafkaError._PARTITION_EOF:
             raise KafkaException(error)
         self._at_end.add(key)
@@ -267,14 +289,19 @@ class RangeReader:
         return lambda: self._news != seen
 
     def _late(self, wanted: OffsetRange, at: int) -> KafkaError:
-        where = f"{wanted.topic}[{wanted.partition}]"
+        where, metadata = _named(wanted.key), self._core.metadata
+        silence = f"no reply with data of {where} at offset {at} for {self._timeout_s:g} s"
+        missing = metadata.missing(*wanted.key)
+        if missing is not None and missing == KafkaError._UNKNOWN_PARTITION:
+            return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"{silence}: {missing.str()}")
+        if wanted.topic in metadata.cluster.doubted:
+            return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"{silence}: the broker asked last lacks the topic")
         if wanted.key in self._at_end:
             text = (f"{where} ends before offset {wanted.end}: nothing came at offset {at} for {self._timeout_s:g} s; "
                     "records were lost, or the topic was made anew")
             return KafkaError(KafkaError.OFFSET_OUT_OF_RANGE, text)
         reason = f": {self._error.str()}" if self._error is not None else ""
-        return KafkaError(KafkaError._TIMED_OUT, f"no reply with data of {where} at offset {at} for "
-                          f"{self._timeout_s:g} s{reason}")
+        return KafkaError(KafkaError._TIMED_OUT, f"{silence}{reason}")
 
     # Its end
 

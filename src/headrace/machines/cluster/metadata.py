@@ -151,6 +151,7 @@ class Metadata:
         self._failures = 0
         self._seeking_since: float | None = None  # the first request without a good answer since
         self._unsettled = 0  # replies in a row in which a wanted topic was not usable yet
+        self._forgotten: set[str] = set()  # topics of which an answer is believed only if it was asked for since
         self._missed: dict[str, float] = {}  # topics that brokers do not know any more, and since when
         self._events: list[Event] = []
         self.stirred = True
@@ -181,6 +182,13 @@ class Metadata:
     def unwant(self, names: Iterable[str]) -> None:
         """Forget topics that are not needed any more."""
         self._topics.difference_update(names)
+
+    def forget(self, names: Collection[str]) -> None:
+        """What is known of these topics may be out of date: know nothing until a broker that is asked now answers."""
+        self._forgotten.update(names)
+        left = {name: info for name, info in self.cluster.topics.items() if name not in names}
+        self._replace(replace(self.cluster, topics=left))
+        self._ask_at_once()
 
     def refresh(self, now: float) -> None:
         """The picture is wrong: ask again as soon as the retry backoff allows."""
@@ -335,7 +343,10 @@ class Metadata:
 
     def _picture(self, reply: MetadataResponse, now: float) -> Cluster:
         nodes = {b.node_id: NodeAddress(b.node_id, b.host, b.port, b.rack) for b in reply.brokers}
-        topics = {topic.name: self._topic(topic.name, topic) for topic in reply.topics if topic.name is not None}
+        if not self._outdated:
+            self._forgotten.clear()
+        topics = {topic.name: self._topic(topic.name, topic) for topic in reply.topics
+                  if topic.name is not None and topic.name not in self._forgotten}
         self._keep_missed(topics, now)
         return Cluster(
             nodes=nodes,

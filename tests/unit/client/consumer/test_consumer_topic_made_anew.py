@@ -253,4 +253,4 @@ def test_a_reader_of_a_range_ends_when_its_topic_is_made_anew(broker: EmbeddedBr
             site.make_anew(MANY)
         with pytest.raises(KafkaException, match="made anew") as ended:
             list(ranges)
-    assert ended.value.error == KafkaError._AUTO_OFFSET_RESET
+    assert ended.value.error == KafkaError.UNKNOWN_TOPIC_ID

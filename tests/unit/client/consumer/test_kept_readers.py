@@ -6,15 +6,19 @@ import os
 import time
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from headrace import Producer
 from headrace.admin import AdminClient
 from headrace.client.consumer.kept_readers import KeptReaders
+from headrace.client.consumer.log_view import LogView
 from headrace.client.consumer.range_reader import OffsetRange, RangeReader
-from headrace.errors import KafkaException
+from headrace.errors import KafkaError, KafkaException
+from headrace.slotted import replace
 from headrace.testing import Action, EmbeddedBroker, Fault
+from headrace.wire.messages.cluster.metadata import MetadataRequest
 from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.messages.consumer.fetch import FetchRequest
 
@@ -56,6 +60,25 @@ def task(kept: KeptReaders, conf: dict[str, Any], wanted: OffsetRange = ONE) -> 
     finally:
         kept.give_back(reader)
     return reader
+
+
+def delete(broker: EmbeddedBroker) -> None:
+    with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+        for done in admin.delete_topics(["one", "two"]).values():
+            done.result(PATIENCE_S)
+
+
+def make_anew(broker: EmbeddedBroker) -> None:
+    delete(broker)
+    for topic in ("one", "two"):
+        broker.create_topic(topic, 1)
+    fill(broker)
+
+
+def id_of(broker: EmbeddedBroker) -> UUID:
+    """The id that topic "one" has by now."""
+    with LogView({"bootstrap.servers": broker.bootstrap_servers}, ["one"]) as view:
+        return view.topics(PATIENCE_S)["one"].topic_id
 
 
 def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -112,13 +135,42 @@ def test_a_topic_that_was_made_anew_meanwhile_is_read_as_the_new_one(
     kept: KeptReaders, conf: dict[str, Any], broker: EmbeddedBroker
 ) -> None:
     task(kept, conf)
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    for done in admin.delete_topics(["one", "two"]).values():
-        done.result(PATIENCE_S)
-    for topic in ("one", "two"):
-        broker.create_topic(topic, 1)
-    fill(broker)
+    make_anew(broker)
     task(kept, conf)
+
+
+def test_a_reader_that_knows_the_topic_from_before_asks_which_one_there_is(
+    kept: KeptReaders, conf: dict[str, Any], broker: EmbeddedBroker
+) -> None:
+    asked: list[object] = []
+    broker.add_fault(Fault(action=Action.DELAY, request=MetadataRequest, times=None,
+                           when=lambda request: asked.append(request) is not None))
+    before = id_of(broker)
+    reader = task(kept, conf, replace(ONE, topic_id=before))
+    asked.clear()
+    assert task(kept, conf, replace(ONE, topic_id=before)) is reader
+    assert asked == []  # the ids agree
+    make_anew(broker)
+    now = id_of(broker)
+    asked.clear()
+    assert task(kept, conf, replace(ONE, topic_id=now)) is reader
+    assert len(asked) == 1
+    with pytest.raises(KafkaException, match=f"made anew, with id {now}"):
+        task(kept, conf, replace(ONE, topic_id=before))
+    assert len(asked) == 2
+
+
+def test_a_topic_that_was_deleted_meanwhile_is_unknown_and_not_late(
+    kept: KeptReaders, conf: dict[str, Any], broker: EmbeddedBroker
+) -> None:
+    known = replace(ONE, topic_id=id_of(broker))
+    task(kept, conf, known)
+    delete(broker)
+    reader = kept.take(conf)
+    with pytest.raises(KafkaException, match="lacks the topic") as gone:
+        list(reader.read([known], 0.5))
+    kept.give_back(reader)
+    assert gone.value.error == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -93,6 +93,7 @@ def test_records_that_are_gone_are_an_error_and_not_a_gap(reader: RangeReader) -
     with pytest.raises(KafkaException) as gone:
         read(reader, [OffsetRange("t", 0, 0, 5), OffsetRange("t", 1, COUNT + 5, COUNT + 6)])
     assert gone.value.error == KafkaError._AUTO_OFFSET_RESET
+    assert gone.value.error.str().startswith(f"offset {COUNT + 5} is out of the range of t[1]")
     assert not reader.finished
     assert read(reader, [OffsetRange("t", 1, 0, 5)]) == expected([OffsetRange("t", 1, 0, 5)])
 
@@ -104,13 +105,18 @@ def test_an_end_that_the_log_never_reaches_is_an_error(reader: RangeReader) -> N
 
 
 def test_another_topic_of_that_name_is_not_read(reader: RangeReader) -> None:
-    with pytest.raises(KafkaException, match="made anew"):
+    with pytest.raises(KafkaException, match="made anew") as other:
         read(reader, [OffsetRange("t", 0, 0, 5, topic_id=uuid4())])
+    assert other.value.error == KafkaError.UNKNOWN_TOPIC_ID
 
 
-def test_an_unknown_topic_is_named(reader: RangeReader) -> None:
-    with pytest.raises(KafkaException, match="nowhere"):
-        read(reader, [OffsetRange("nowhere", 0, 0, 1)], timeout_s=0.3)
+@pytest.mark.parametrize(("topic", "partition"), [("nowhere", 0), ("t", PARTITIONS)])
+def test_an_unknown_topic_or_partition_is_named_and_is_no_mere_silence(
+    reader: RangeReader, topic: str, partition: int
+) -> None:
+    with pytest.raises(KafkaException, match=rf"{topic}\[{partition}\] does not exist") as unknown:
+        read(reader, [OffsetRange(topic, partition, 0, 1)], timeout_s=0.3)
+    assert unknown.value.error == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 def test_brokers_are_asked_whether_they_are_there(broker: EmbeddedBroker) -> None:

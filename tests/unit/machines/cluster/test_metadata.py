@@ -135,6 +135,24 @@ def test_a_topic_wanted_while_a_request_is_in_flight_is_asked_for_after_it() -> 
     assert names(exchange(metadata, reply(topic("t")), 0.0)) == ["t"]
 
 
+def test_a_forgotten_topic_is_asked_for_at_once_and_no_earlier_answer_about_it_is_believed() -> None:
+    metadata, new = machine(), UUID(int=8)
+    metadata.want_topics(["t", "u"])
+    exchange(metadata, reply(topic("t"), topic("u")), 0.0)
+    metadata.refresh(1.0)
+    earlier = ask(metadata, 1.0)
+    assert earlier is not None
+    metadata.forget(["t"])
+    assert set(metadata.cluster.topics) == {"u"}
+    metadata.on_reply(earlier, reply(topic("t"), topic("u")), 1.0)
+    assert set(metadata.cluster.topics) == {"u"}
+    assert names(exchange(metadata, reply(topic("t", topic_id=new), topic("u")), 1.0)) == ["t", "u"]
+    assert metadata.topic_id("t") == new
+    metadata.forget(["t"])
+    exchange(metadata, reply(topic("t", error_code=3), topic("u")), 1.0)
+    assert metadata.missing("t", 0) == KafkaError._UNKNOWN_PARTITION  # it is not kept as one that was there
+
+
 def test_all_topics_are_asked_for_with_null_and_forgotten_topics_not_at_all() -> None:
     metadata = machine()
     metadata.want_topics(["t", "u"])
