@@ -177,14 +177,19 @@ class SourceOptions:
         return any((self.max_rows, self.max_rows_of_partition, self.max_bytes))
 
     @classmethod
-    def parse(cls, given: Mapping[str, str], *, streaming: bool) -> SourceOptions:
-        """Check the options of a batch or of a streaming read."""
+    def parse(cls, given: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
+        """Check the options of a batch or of a streaming read.
+
+        Args:
+            given: options by name, in any case.
+            streaming: which of both it is; None where Spark does not tell yet, for the checks that both have.
+        """
         options = _Options(given, (*_COMMON, *_SOURCE, *SOURCE_NAMES), "read")
-        for name in _BATCH_ONLY if streaming else _STREAM_ONLY:
+        for name in () if streaming is None else _BATCH_ONLY if streaming else _STREAM_ONLY:
             if name.lower() in options.values:
                 raise ConfigError(f"option {name} belongs to a {'batch' if streaming else 'streaming'} read only")
-        starting, ending = _starting(options, streaming), _ending(options)
-        if not streaming and starting == Position(LATEST):
+        starting, ending = _starting(options, bool(streaming)), _ending(options)
+        if streaming is False and starting == Position(LATEST):
             raise ConfigError("startingOffsets cannot be latest in a batch read: there would be nothing to read")
         return cls(
             client=_client(options, CONSUMER),

@@ -89,12 +89,15 @@ class HeadraceSource(DataSource):
     def schema(self) -> str | StructType:
         """Columns of Spark's own Kafka source; with includeHeaders also the headers; or those of the option columns.
 
-        Keys and values have the types of their formats.
+        Keys and values have the types of their formats. Options are checked here too, as far as batch and streaming
+        reads have them in common: `load()` asks for the schema, so a mistake is said there. When a stream starts it
+        would be too late: pyspark hides what streamReader() raises behind an UnboundLocalError of its own.
 
         Raises:
-            ConfigError: a malformed option of a format, an unknown column, or no schema can be found.
+            ConfigError: a malformed or unknown option, an unknown column, or no schema can be found.
             SchemaRegistryError: the registry did not answer, or refused.
         """
+        SourceOptions.parse(self.options)
         columns = self._chosen()
         if not has_formats(self.options):
             return ", ".join(f"{name} {kind}" for name, kind in columns.items())

@@ -149,6 +149,13 @@ def test_a_wrong_option_is_one_clear_line(read, filled):
         read(filled, startingOfsets="earliest").load().count()
 
 
+def test_a_wrong_option_of_a_stream_is_one_clear_line_at_load(spark, brokers, filled):
+    frame = spark.readStream.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", filled)
+    with pytest.raises(Exception, match="maxTriggerDelay must be a time") as caught:
+        frame.option("maxTriggerDelay", "a while").load()
+    assert "UnboundLocalError" not in str(caught.value)
+
+
 def test_a_column_that_a_topic_cannot_take_is_named(spark, brokers, filled):
     writer = spark.range(3).write.format("headrace").option("kafka.bootstrap.servers", brokers).option("topic", filled)
     with pytest.raises(Exception, match="a topic takes a column named value"):

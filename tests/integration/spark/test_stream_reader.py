@@ -361,6 +361,18 @@ def test_columns_are_chosen_by_an_option():
         HeadraceSource({**OPTIONS, "columns": "payload"}).schema()
 
 
+@pytest.mark.parametrize(("given", "said"), [
+    ({"maxOffsetsPerTriger": "5"}, "Did you mean 'maxOffsetsPerTrigger'?"),
+    ({"maxOffsetsPerTrigger": "some"}, "maxOffsetsPerTrigger must be a whole number"),
+    ({"subscribePattern": "t.*"}, "exactly one of subscribe"),
+    ({"kafka.group.idd": "g"}, "No such configuration property"),
+    ({"startingOffsets": "soon", "value.format": "json", "value.schema": "a int"}, "must be earliest, latest or JSON"),
+])
+def test_a_wrong_option_is_refused_when_spark_asks_for_the_schema_at_load(given, said):
+    with pytest.raises(ConfigError, match=said.replace("?", r"\?")):
+        HeadraceSource({**OPTIONS, **given}).schema()
+
+
 def test_a_schema_may_leave_columns_out_but_not_change_them():
     source = HeadraceSource(OPTIONS)
     assert source.streamReader(schema_of("offset bigint, value binary")).columns == ["offset", "value"]

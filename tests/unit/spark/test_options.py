@@ -136,6 +136,15 @@ def test_a_mistake_in_a_batch_read_is_one_clear_line(given, said):
     assert "\n" not in text
 
 
+def test_what_only_a_batch_or_only_a_stream_has_is_not_refused_where_it_is_not_known_which_it_is():
+    given = {**SERVERS, "subscribe": "t"}
+    for name in ("endingOffsets", "startingOffsets"):
+        SourceOptions.parse({**given, name: "latest"})
+    assert SourceOptions.parse({**given, "groupId": "g"}).group_id == "g"
+    with pytest.raises(ConfigError, match="failOnDataLoss must be true or false"):
+        SourceOptions.parse({**given, "failOnDataLoss": "perhaps"})
+
+
 def test_a_streaming_read_has_no_end():
     assert "belongs to a batch read only" in refusal(True, endingOffsets="latest")
 

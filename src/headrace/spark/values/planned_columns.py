@@ -43,8 +43,7 @@ class PlannedColumns:
             InvalidSchemaError: a schema is none, or one that a column cannot have.
             SchemaRegistryError: the registry did not answer, or refused.
         """
-        streaming = not any(name.startswith("ending") for name in given)
-        options = SourceOptions.parse(given, streaming=streaming)
+        options = SourceOptions.parse(given)
         wanted = options.columns or ("value", "key")
         formats = {each.side: each for each in (options.value, options.key) if each.side in wanted}
         names = options.subscription.names
