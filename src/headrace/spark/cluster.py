@@ -36,6 +36,7 @@ class ClusterView:
         self, client: Mapping[str, str], subscription: TopicSelection, retries: Retries = Retries()  # noqa: B008
     ) -> None:
         self._log = LogView(client, subscription.names)
+        self._client = client
         self._subscription = subscription
         self._retries = retries
         self._ids: dict[str, str] = {}
@@ -120,6 +121,16 @@ class ClusterView:
     def latest(self, partitions: Iterable[Tp]) -> Offsets:
         """The offset after the last record of each partition; of the last committed one, with read_committed."""
         return self._listed(partitions, LATEST)
+
+    def too_short(self, wanted: Offsets) -> Offsets:
+        """The ends of the logs that end before an offset, by partition. An open transaction's records count: they may
+        be committed soon.
+        """
+        if not any(end < wanted[tp] for tp, end in self.latest(wanted).items()):
+            return {}
+        everything = {**self._client, "isolation.level": "read_uncommitted"}
+        with ClusterView(everything, self._subscription, self._retries) as view:
+            return {tp: end for tp, end in view.latest(wanted).items() if end < wanted[tp]}
 
     def resolve(self, position: Position, partitions: list[Tp]) -> Offsets:
         """The offset of each partition at a position.

@@ -50,14 +50,16 @@ OPTIONS: Final = (
     SparkOption("assign", READ, "", 'Single partitions: `{"topic": [0, 1]}`.'),
     SparkOption("startingOffsets", READ, "stream: latest; batch: earliest", "earliest, latest (streams only), or an "
                 'offset for each partition: `{"topic": {"0": 42, "1": -2}}`, where -2 is earliest and -1 latest. A '
-                "query that starts again goes on from its checkpoint."),
+                "batch read that starts behind its end is an error. A query that starts again goes on from its "
+                "checkpoint."),
     SparkOption("startingTimestamp", READ, "", "Milliseconds since 1970: the first record at that time or later. Goes "
                 "before startingOffsetsByTimestamp and startingOffsets."),
     SparkOption("startingOffsetsByTimestamp", READ, "", 'Times of partitions: `{"topic": {"0": 1700000000000}}`. '
                 "Goes before startingOffsets."),
     SparkOption("startingOffsetsByTimestampStrategy", READ, "error", "Where a partition has no record that late: "
                 "error, or latest to start at its end."),
-    SparkOption("endingOffsets", BATCH, "latest", "latest, or an offset for each partition, where -1 is latest."),
+    SparkOption("endingOffsets", BATCH, "latest", "latest, or an offset for each partition, where -1 is latest. "
+                "An offset behind the end of the log is an error; with failOnDataLoss=false the end is taken."),
     SparkOption("endingTimestamp", BATCH, "", "As startingTimestamp, for the end; the end of a partition without a "
                 "record that late. Goes before endingOffsetsByTimestamp and endingOffsets."),
     SparkOption("endingOffsetsByTimestamp", BATCH, "", "A time for each partition. Goes before endingOffsets."),

@@ -189,8 +189,8 @@ class SourceOptions:
             if name.lower() in options.values:
                 raise ConfigError(f"option {name} belongs to a {'batch' if streaming else 'streaming'} read only")
         starting, ending = _starting(options, bool(streaming)), _ending(options)
-        if streaming is False and starting == Position(LATEST):
-            raise ConfigError("startingOffsets cannot be latest in a batch read: there would be nothing to read")
+        if streaming is False and (starting == Position(LATEST) or LATEST in starting.offsets.values()):
+            raise ConfigError("startingOffsets cannot be latest (-1) in a batch read: there would be nothing to read")
         return cls(
             client=_client(options, CONSUMER),
             subscription=_subscription(options),

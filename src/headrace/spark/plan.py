@@ -36,6 +36,7 @@ __all__ = [
     "advance",
     "batch_offsets",
     "batch_start",
+    "checked_end",
     "lag",
     "lag_in_progress",
     "lag_of_partitions",
@@ -249,6 +250,32 @@ def _refuse_losses(losses: Mapping[str, list[Tp]]) -> None:
                 f"records may be lost: {what} {why}. Set failOnDataLoss to false to go on with what there is, "
                 "or start with a new checkpoint"
             )
+
+
+def checked_end(start: Offsets, end: Offsets, too_short: Offsets, *, fail_on_data_loss: bool) -> Offsets:
+    """The end of a batch read, unless it contradicts its start or the topic. Equal ones hold no record.
+
+    Args:
+        start: the offset at which each partition starts.
+        end: the offset at which it ends.
+        too_short: where logs end that end before that.
+        fail_on_data_loss: refuse instead of reading up to the end of such a log.
+
+    Raises:
+        ConfigError: a partition starts behind its end: silence would look like a topic without records.
+        DataLossError: a log ends before the end of the read; without this its task would wait for the rest.
+    """
+    crossed = [f"{t}[{p}] starts at offset {start[t, p]} and ends at offset {offset}"
+               for (t, p), offset in sorted(end.items()) if start.get((t, p), 0) > offset]
+    if crossed:
+        raise ConfigError(f"a batch read cannot start behind its end: {', '.join(crossed)}. Choose a starting offset "
+                          "or timestamp that is neither behind the ending one nor behind the end of the topic")
+    if too_short and fail_on_data_loss:
+        what = ", ".join(f"{t}[{p}] is to be read up to offset {end[t, p]}, but its log ends at offset {offset}"
+                         for (t, p), offset in sorted(too_short.items()))
+        raise DataLossError(f"{what}. Lower endingOffsets (-1 is the end), or set failOnDataLoss to false to read up "
+                            "to the end")
+    return {**end, **too_short}
 
 
 def limit_rows(start: Offsets, latest: Offsets, max_rows: int | None) -> Offsets:

@@ -32,6 +32,7 @@ from headrace.spark.plan import (
     advance,
     batch_offsets,
     batch_start,
+    checked_end,
     limit_bytes,
     limit_rows,
     limit_rows_of_partitions,
@@ -224,9 +225,11 @@ class BatchReader(_Tasks, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """The tasks: one for each partition, more of large ones and fewer of small ones as the options say."""
         with _view(self.options) as view:
-            partitions = view.partitions()
-            start = view.resolve(self.options.starting, partitions)
-            return self.tasks(start, view.resolve(self.options.ending, partitions), view.topic_ids)
+            partitions, ending = view.partitions(), self.options.ending
+            start, end = view.resolve(self.options.starting, partitions), view.resolve(ending, partitions)
+            too_short = view.too_short({tp: offset for tp, offset in ending.offsets.items() if offset >= 0})
+            end = checked_end(start, end, too_short, fail_on_data_loss=self.options.fail_on_data_loss)
+            return self.tasks(start, end, view.topic_ids)
 
 
 class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -82,6 +82,10 @@ def test_a_stream_starts_where_it_is_told_and_goes_on_from_there(brokers, topic,
 
 
 ENDS = {
+    "behind the log where that may be": (lambda t: {"endingOffsets": by_partition(t, 9, 1), "failOnDataLoss": "false"},
+                                         "v0 v1 v2 v4 v5"),
+    "before it begins to differ": (lambda t: {"startingOffsets": by_partition(t, 4, 0),
+                                              "endingOffsets": by_partition(t, 4, 1)}, "v1"),
     "an offset": (lambda t: {"endingOffsets": by_partition(t, 1, -1)}, "v0 v1 v3"),
     "one time": (lambda t: {"endingTimestamp": str(T0 + 2)}, "v0 v1"),
     "times": (lambda t: {"endingOffsetsByTimestamp": by_partition(t, T0 + 4, T0 + 99), "endingOffsets": "latest"},
@@ -94,6 +98,22 @@ def test_a_batch_read_ends_where_it_is_told(brokers, topic, given, expected):
     options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, **given(topic)}
     reader = BatchReader(SourceOptions.parse(options, streaming=False), COLUMNS)
     assert values_of(reader, reader.partitions()) == expected.split()
+
+
+@pytest.mark.parametrize(("given", "error", "said"), [
+    (lambda t: {"startingOffsets": by_partition(t, 3, 0), "endingOffsets": by_partition(t, 2, 1)}, ConfigError,
+     r"starting-options\[0\] starts at offset 3 and ends at offset 2\. Choose"),
+    (lambda t: {"startingOffsets": by_partition(t, 0, 100)}, ConfigError,
+     r"starting-options\[1\] starts at offset 100 and ends at offset 2\. Choose"),
+    (lambda t: {"startingOffsets": by_partition(t, 3, 0), "endingTimestamp": str(T0 + 2)}, ConfigError,
+     r"starting-options\[0\] starts at offset 3 and ends at offset 1\. Choose"),
+    (lambda t: {"endingOffsets": by_partition(t, 9, 1)}, DataLossError,
+     r"starting-options\[0\] is to be read up to offset 9, but its log ends at offset 4\. Lower"),
+])
+def test_a_batch_read_whose_end_does_not_fit_is_refused_when_it_is_planned(brokers, topic, given, error, said):
+    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, **given(topic)}
+    with pytest.raises(error, match=said):
+        BatchReader(SourceOptions.parse(options, streaming=False), COLUMNS).partitions()
 
 
 @pytest.mark.parametrize(("given", "error", "said"), [

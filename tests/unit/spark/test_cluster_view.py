@@ -122,6 +122,23 @@ def test_ends_come_with_the_terms_of_their_leaders() -> None:
         view.close()
 
 
+def test_logs_that_are_too_short_are_told_and_an_open_transaction_s_records_count() -> None:
+    with EmbeddedBroker(topics={"open": 2}) as broker:
+        view = view_of(broker, topics=("open",))
+        servers = {"bootstrap.servers": broker.bootstrap_servers}
+        with Producer({**servers, "transactional.id": "x"}) as producer:
+            producer.init_transactions(10)
+            producer.begin_transaction()
+            producer.produce("open", b"v", partition=0)
+            assert producer.flush(10) == 0
+            assert view.latest([("open", 0)]) == {("open", 0): 0}
+            assert view.too_short({("open", 0): 1, ("open", 1): 0}) == {}
+            assert view.too_short({("open", 0): 2, ("open", 1): 4}) == {("open", 0): 1, ("open", 1): 0}
+            producer.abort_transaction(10)
+        assert view.too_short({}) == {}
+        view.close()
+
+
 @pytest.mark.parametrize(("retries", "asked"), [(Retries(count=0, pause_s=0.0), 1), (Retries(count=3, pause_s=0.0), 4)])
 def test_brokers_that_fail_are_asked_as_often_as_the_options_say(
     broker: EmbeddedBroker, retries: Retries, asked: int

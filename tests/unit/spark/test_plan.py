@@ -15,6 +15,7 @@ from headrace.spark.plan import (
     advance,
     batch_offsets,
     batch_start,
+    checked_end,
     lag,
     limit_bytes,
     limit_rows,
@@ -134,6 +135,22 @@ def test_a_log_that_was_cut_by_an_election_is_data_loss_though_it_has_grown_agai
 
 def test_without_fail_on_data_loss_the_stream_goes_on_with_what_there_is():
     assert advance({A: 5, B: 5}, {A: 1}, {A: 3}, fail_on_data_loss=False) == {A: 1}
+
+
+def test_a_batch_read_that_starts_behind_its_end_is_refused_with_both_offsets_and_the_remedy():
+    for fail_on_data_loss in (True, False):
+        with pytest.raises(ConfigError) as caught:
+            checked_end({A: 5, B: 2}, {A: 3, B: 2}, {}, fail_on_data_loss=fail_on_data_loss)
+        assert "a[0] starts at offset 5 and ends at offset 3. Choose a starting offset" in str(caught.value)
+        assert "a[1]" not in str(caught.value)
+
+
+def test_a_batch_read_that_ends_behind_the_log_is_refused_or_ends_with_the_log():
+    start, end = {A: 1, B: 2}, {A: 30, B: 2}
+    with pytest.raises(DataLossError, match=r"a\[0\] is to be read up to offset 30, but its log ends at offset 9\."):
+        checked_end(start, end, {A: 9}, fail_on_data_loss=True)
+    assert checked_end(start, end, {A: 9}, fail_on_data_loss=False) == {A: 9, B: 2}
+    assert checked_end(start, end, {}, fail_on_data_loss=True) == end
 
 
 def test_the_limit_is_shared_by_backlog():
