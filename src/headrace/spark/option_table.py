@@ -73,8 +73,10 @@ OPTIONS: Final = (
                 "has no more records than this; 0: each range is a task. A task costs Spark as much as so many rows.",
                 True),
     SparkOption("maxOffsetsPerTrigger", STREAM, "", "About so many records in a micro-batch, shared by backlog."),
-    SparkOption("minOffsetsPerTrigger", STREAM, "", "Wait for so many records, but not longer than maxTriggerDelay."),
-    SparkOption("maxTriggerDelay", STREAM, "15m", "Longest wait for minOffsetsPerTrigger: 500ms, 30s, 15m."),
+    SparkOption("minOffsetsPerTrigger", STREAM, "", "Wait for so many records, but not longer than maxTriggerDelay. A "
+                "query that starts takes what there is, and so do the triggers once and availableNow."),
+    SparkOption("maxTriggerDelay", STREAM, "15m", "Longest wait for minOffsetsPerTrigger: 500ms, 30s, 15m, 1 hour; "
+                "milliseconds without a unit."),
     SparkOption("maxOffsetsPerPartition", STREAM, "", "At most so many records of each partition in a micro-batch.",
                 True),
     SparkOption("maxBytesPerTrigger", STREAM, "", "About so many bytes in a micro-batch: 1048576, 64m, 1g. Counted as "

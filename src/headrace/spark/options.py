@@ -61,7 +61,10 @@ _REFUSED: Final = {
 }
 SHARED_TASK_ROWS: Final = 50_000
 """Records that cost about as much as a task of Spark's (decision 0039)."""
-_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_UNITS: Final = {"microsecond": 1e-6, "millisecond": 0.001, "second": 1.0, "sec": 1.0, "minute": 60.0, "min": 60.0,
+                 "hour": 3600.0, "day": 86400.0}
+_SECONDS: Final = {"us": 1e-6, "": 0.001, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, **_UNITS,
+                   **{f"{name}s": seconds for name, seconds in _UNITS.items()}}
 _SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
@@ -173,8 +176,8 @@ class SourceOptions:
 
     @property
     def is_limited(self) -> bool:
-        """Whether a micro-batch may hold less than there is."""
-        return any((self.max_rows, self.max_rows_of_partition, self.max_bytes))
+        """Whether a micro-batch may hold less than there is, or wait for more."""
+        return any((self.max_rows, self.max_rows_of_partition, self.max_bytes, self.min_rows))
 
     @classmethod
     def parse(cls, given: Mapping[str, str], *, streaming: bool | None = None) -> SourceOptions:
@@ -191,13 +194,17 @@ class SourceOptions:
         starting, ending = _starting(options, bool(streaming)), _ending(options)
         if streaming is False and (starting == Position(LATEST) or LATEST in starting.offsets.values()):
             raise ConfigError("startingOffsets cannot be latest (-1) in a batch read: there would be nothing to read")
+        max_rows, min_rows = options.count("maxOffsetsPerTrigger"), options.count("minOffsetsPerTrigger")
+        if max_rows is not None and min_rows is not None and min_rows > max_rows:
+            raise ConfigError(f"option minOffsetsPerTrigger, {min_rows}, is more than maxOffsetsPerTrigger, "
+                              f"{max_rows}: no micro-batch can have so many records")
         return cls(
             client=_client(options, CONSUMER),
             subscription=_subscription(options),
             starting=starting,
             ending=ending,
-            max_rows=options.count("maxOffsetsPerTrigger"),
-            min_rows=options.count("minOffsetsPerTrigger"),
+            max_rows=max_rows,
+            min_rows=min_rows,
             max_delay_s=options.duration_s("maxTriggerDelay", 900.0),
             min_partitions=options.count("minPartitions"),
             max_rows_per_partition=options.count("maxRecordsPerPartition"),
@@ -322,10 +329,10 @@ class _Options:
         text = self.text(name).lower()
         if not text:
             return default
-        match = re.fullmatch(r"(\d+)\s*(ms|s|m|min|h|d)?", text)
-        if match is None:
-            raise ConfigError(f"option {name} must be a time like 500ms, 30s or 15m, not {text!r}")
-        return int(match[1]) * _SECONDS[match[2] or "ms"]
+        match = re.fullmatch(r"(\d+)\s*([a-z]*)", text)
+        if match is None or match[2] not in _SECONDS:
+            raise ConfigError(f"option {name} must be a time like 500ms, 30s, 15m or 1 hour, not {text!r}")
+        return int(match[1]) * _SECONDS[match[2]]
 
 
 def _unknown(name: str, spelled: Mapping[str, str], use: str) -> str:

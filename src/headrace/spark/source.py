@@ -251,7 +251,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None
         self._latest: Offsets = {}
         self._idle_s = _IDLE_S[0]
-        self._last_batch_s = time.monotonic()
+        self._last_batch_s = float("-inf")  # a query that starts takes what there is, as in Spark's connector
 
     def __getstate__(self) -> dict[str, Any]:
         return {"options": self.options, "columns": self.columns, "decoded": self.decoded}
@@ -274,7 +274,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """The limit that Spark hands to `latestOffset`, except where a trigger wants everything at once."""
+        """The limit that Spark hands to `latestOffset`; for Trigger.Once, which wants everything, ReadAllAvailable."""
         return ReadMaxRows(self.options.max_rows or _NO_LIMIT) if self.options.is_limited else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
@@ -331,7 +331,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         _, reached = batch_start(logged, logged)
         latest = self._reachable(reached)
         begin = self._begin(logged, reached, latest)
-        if begin == latest or self._waits_for_more(begin, latest):
+        if begin == latest or self._waits_for_more(begin, latest, limit):
             return None
         end = self._limited(begin, latest, limit.max_rows) if isinstance(limit, ReadMaxRows) else latest
         return batch_offsets(begin, end, self._cluster.topic_ids, self._cluster.end_epochs)
@@ -373,8 +373,9 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._sizes = RecordSizes(self.options.client)
         return limit_bytes(begin, end, self.options.max_bytes, self._sizes.of(begin, end))
 
-    def _waits_for_more(self, begin: Offsets, latest: Offsets) -> bool:
-        if self.options.min_rows is None or self._target is not None:
+    def _waits_for_more(self, begin: Offsets, latest: Offsets, limit: ReadLimit | None) -> bool:
+        # A run that takes what there is now, and ends, has no later batch in which the rest could come.
+        if self.options.min_rows is None or self._target is not None or isinstance(limit, ReadAllAvailable):
             return False
         backlog = sum(latest[tp] - begin[tp] for tp in latest)
         return backlog < self.options.min_rows and time.monotonic() - self._last_batch_s < self.options.max_delay_s

@@ -210,11 +210,36 @@ def test_a_partition_that_vanished_stops_the_query():
 
 def test_a_small_backlog_waits_for_more_but_not_for_ever():
     view = FakeView(p0=(0, 5))
-    reader = reader_on(view, minOffsetsPerTrigger="10", maxTriggerDelay="200ms")
-    start = logged(reader.initialOffset())
-    assert reader.latestOffset(start, ReadAllAvailable()) == start
-    time.sleep(0.2)
-    assert reader.latestOffset(start, ReadAllAvailable())["t"] == {"0": 5}
+    reader = reader_on(view, minOffsetsPerTrigger="10", maxTriggerDelay="400ms")
+    limit = reader.getDefaultReadLimit()
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), limit))
+    view.end["t", 0] = 9
+    assert reader.latestOffset(start, limit) == start
+    time.sleep(0.4)
+    assert reader.latestOffset(start, limit)["t"] == {"0": 9}
+
+
+def test_a_query_that_starts_takes_a_small_backlog_at_once_and_then_waits_for_more():
+    view = FakeView(p0=(0, 5))
+    options = {"minOffsetsPerTrigger": "10", "maxTriggerDelay": "10m"}
+    reader = reader_on(view, **options)
+    limit = reader.getDefaultReadLimit()
+    first = logged(reader.latestOffset(logged(reader.initialOffset()), limit))
+    assert first["t"] == {"0": 5}
+    view.end["t", 0] = 14
+    assert reader.latestOffset(first, limit) == first
+    assert reader_on(view, **options).latestOffset(first, limit)["t"] == {"0": 14}  # it was started again
+    view.end["t", 0] = 15
+    assert reader.latestOffset(first, limit)["t"] == {"0": 15}
+
+
+def test_a_trigger_that_wants_everything_at_once_does_not_wait_for_more():
+    view = FakeView(p0=(0, 5))
+    reader = reader_on(view, minOffsetsPerTrigger="10", maxTriggerDelay="10m")
+    assert reader.getDefaultReadLimit() != ReadAllAvailable()  # which is Trigger.Once's word
+    first = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+    view.end["t", 0] = 6
+    assert reader.latestOffset(first, ReadAllAvailable())["t"] == {"0": 6}
 
 
 def test_a_stop_file_ends_planning(tmp_path):

@@ -85,6 +85,7 @@ def test_columns_are_named_once_and_bytes_have_units():
     assert options.max_bytes == 64 << 20
     assert options.max_rows_of_partition == 9
     assert options.is_limited
+    assert source(True, minOffsetsPerTrigger="1").is_limited
     assert not source(True).is_limited
 
 
@@ -93,9 +94,18 @@ def test_assign_names_single_partitions():
     assert options.subscription.assigned == (("a", 1), ("a", 0), ("b", 2))
 
 
-def test_times_have_units():
-    assert source(True, maxTriggerDelay="15m").max_delay_s == 900
-    assert source(True, maxTriggerDelay="250 ms").max_delay_s == 0.25
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("15m", 900), ("250 ms", 0.25), ("250", 0.25), ("5 minutes", 300), ("1hour", 3600), ("2 Hours", 7200),
+    ("1 min", 60), ("90 sec", 90), ("1 day", 86400), ("2d", 172800), ("500us", 0.0005),
+])
+def test_times_have_units(text, seconds):
+    assert source(True, maxTriggerDelay=text).max_delay_s == pytest.approx(seconds)
+
+
+def test_a_batch_that_must_have_more_records_than_it_may_have_is_refused():
+    assert source(True, minOffsetsPerTrigger="5", maxOffsetsPerTrigger="5").min_rows == 5
+    text = refusal(True, minOffsetsPerTrigger="6", maxOffsetsPerTrigger="5")
+    assert "minOffsetsPerTrigger, 6, is more than maxOffsetsPerTrigger, 5" in text
 
 
 @pytest.mark.parametrize(
@@ -155,8 +165,9 @@ def test_a_bad_size_says_what_a_size_looks_like(text):
     assert "like 1048576, 64m or 1g" in refusal(True, maxBytesPerTrigger=text)
 
 
-def test_a_bad_delay_says_what_a_time_looks_like():
-    assert "like 500ms, 30s or 15m" in refusal(True, maxTriggerDelay="soon")
+@pytest.mark.parametrize("text", ["soon", "5 ss", "3 parsecs", "-1s", "h"])
+def test_a_bad_delay_says_what_a_time_looks_like(text):
+    assert "like 500ms, 30s, 15m or 1 hour" in refusal(True, maxTriggerDelay=text)
 
 
 @pytest.mark.parametrize("text", ["[0]", '{"t": 0}', '{"t": ["0"]}', '{"t": [-1]}', "{}", "{"])
