@@ -6,7 +6,6 @@ pyspark. Read next: `headrace.spark.source`, `client.consumer.log_view`.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
@@ -94,8 +93,7 @@ class ClusterView:
             missing = [f"{t}[{p}]" for t, p in chosen.assigned if p not in topics.get(t, ())]
             found = [(t, p) for t, p in chosen.assigned if p in topics.get(t, ())]
         else:
-            pattern = re.compile(chosen.pattern)
-            wanted = [topic for topic in topics if pattern.fullmatch(topic)] if chosen.pattern else chosen.topics
+            wanted = [topic for topic in topics if chosen.reads(topic)] if chosen.pattern else chosen.topics
             missing = [topic for topic in wanted if topic not in topics]
             found = [(topic, partition) for topic in wanted for partition in topics.get(topic, ())]
         if missing and not missing_ones:
@@ -110,7 +108,9 @@ class ClusterView:
             missing = topic.error is not None and topic.error == KafkaError.UNKNOWN_TOPIC_OR_PART
             if topic.error is not None and not missing and name in self._subscription.topics:
                 raise KafkaException(topic.error)
-        there = {name: topic for name, topic in found.items() if topic.error is None}
+        # As in Spark's connector a pattern passes Kafka's own topics over; who names one gets it.
+        there = {name: topic for name, topic in found.items()
+                 if topic.error is None and not (topic.is_internal and self._subscription.pattern)}
         self._ids = {name: str(topic.topic_id) for name, topic in there.items() if topic.topic_id.int}
         return {name: list(topic.partitions) for name, topic in there.items()}
 

@@ -45,8 +45,9 @@ OPTIONS: Final = (
     SparkOption("includeHeaders", READ, "false", "A column `headers`. A write has no need of it: the column is written "
                 "where it is there."),
     SparkOption("subscribe", READ, "", "Topics, with commas between. Give one of subscribe, subscribePattern, assign."),
-    SparkOption("subscribePattern", READ, "", "Regular expression of Python that a whole topic name must match. New "
-                "topics are seen within a second."),
+    SparkOption("subscribePattern", READ, "", "Regular expression of Python that is found in a topic's name, "
+                "anywhere unless `^` and `$` bind it. Kafka's internal topics are left out. New topics are seen within "
+                "a second."),
     SparkOption("assign", READ, "", 'Single partitions: `{"topic": [0, 1]}`.'),
     SparkOption("startingOffsets", READ, "stream: latest; batch: earliest", "earliest, latest (streams only), or an "
                 'offset for each partition: `{"topic": {"0": 42, "1": -2}}`, where -2 is earliest and -1 latest. A '

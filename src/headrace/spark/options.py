@@ -74,7 +74,8 @@ class TopicSelection:
 
     Attributes:
         topics: topic names (`subscribe`).
-        pattern: regular expression that must match a whole topic name (`subscribePattern`); Python's dialect.
+        pattern: regular expression that is to be found in a topic's name (`subscribePattern`), anywhere as in Spark's
+            connector; Python's dialect.
         assigned: single partitions (`assign`).
     """
 
@@ -89,7 +90,7 @@ class TopicSelection:
 
     def reads(self, topic: str) -> bool:
         """Whether a topic is among those that are read."""
-        return bool(re.fullmatch(self.pattern, topic)) if self.pattern else topic in (self.names or ())
+        return bool(re.search(self.pattern, topic)) if self.pattern else topic in (self.names or ())
 
     def __str__(self) -> str:
         if self.pattern:

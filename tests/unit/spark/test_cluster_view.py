@@ -12,6 +12,7 @@ from headrace import Producer
 from headrace.admin import AdminClient
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.machines.cluster.metadata import PartitionInfo, TopicInfo
 from headrace.spark import cluster
 from headrace.spark.cluster import ClusterView
 from headrace.spark.options import Position, Retries, TopicSelection
@@ -78,6 +79,31 @@ def test_a_query_with_a_pattern_asks_for_all_topics(broker: EmbeddedBroker, aske
     view = view_of(broker, pattern="a.*")
     assert view.partitions() == [("a", 0), ("a", 1), ("ab", 0)]
     assert None in asked
+
+
+@pytest.mark.parametrize(("pattern", "topics"), [
+    ("b", {"ab"}), ("a", {"a", "ab"}), ("^a$", {"a"}), ("b|c", {"ab", "c"}),
+])
+def test_a_pattern_is_searched_in_names_as_in_spark_s_connector(
+    broker: EmbeddedBroker, pattern: str, topics: set[str]
+) -> None:
+    view = view_of(broker, pattern=pattern)
+    assert {topic for topic, _ in view.partitions()} == topics
+    assert {topic for topic, _ in view.ends()} == topics
+
+
+@pytest.mark.parametrize(("subscription", "read"), [
+    ({"pattern": "e"}, ["events"]), ({"topics": ("__consumer_offsets",)}, ["__consumer_offsets"]),
+])
+def test_a_pattern_passes_internal_topics_over_and_a_name_does_not(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, subscription: dict[str, Any], read: list[str]
+) -> None:
+    view = view_of(broker, **subscription)
+    partitions = {0: PartitionInfo(0)}
+    there = {name: TopicInfo(name, partitions=partitions, is_internal=name.startswith("__"))
+             for name in ("events", "__consumer_offsets")}
+    monkeypatch.setattr(view._log, "topics", lambda timeout_s, max_age_s=0.0: there)
+    assert view.partitions() == [(name, 0) for name in read]
 
 
 @pytest.mark.parametrize(("subscription", "said"), [

@@ -181,6 +181,14 @@ def test_a_broken_pattern_is_named():
         SourceOptions.parse({**SERVERS, "subscribePattern": "("}, streaming=False)
 
 
+def test_a_dead_letter_topic_in_which_the_pattern_is_found_is_refused():
+    given = {**SERVERS, "value.format": "json", "value.schema": "a int", "value.malformed": "dead-letter",
+             "deadLetterTopic": "orders-bad"}
+    with pytest.raises(ConfigError, match="dead-letter topic orders-bad is among the topics that are read"):
+        SourceOptions.parse({**given, "subscribePattern": "orders"})
+    assert SourceOptions.parse({**given, "subscribePattern": "orders$"}).dead_letter_topic == "orders-bad"
+
+
 def test_brokers_are_required():
     with pytest.raises(ConfigError, match=r"kafka\.bootstrap\.servers is missing"):
         SourceOptions.parse({"subscribe": "t"}, streaming=False)
