@@ -31,8 +31,9 @@ __all__ = ["KNOWN_OPTIONS", "SHARED_TASK_ROWS", "Position", "Retries", "SinkOpti
            "TopicSelection", "column_names"]
 
 _COMMON: Final = ("includeHeaders",)
+_WAYS: Final = ("subscribe", "subscribePattern", "assign")
 _SOURCE: Final = (
-    "subscribe", "subscribePattern", "assign", "startingOffsets", "endingOffsets", "startingTimestamp",
+    *_WAYS, "startingOffsets", "endingOffsets", "startingTimestamp",
     "endingTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger",
     "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "stopFile",
     "maxRecordsPerSharedTask", "startingOffsetsByTimestamp", "endingOffsetsByTimestamp", "groupIdPrefix",
@@ -385,13 +386,17 @@ def _claims_topic(options: _Options) -> str:
 
 
 def _subscription(options: _Options) -> TopicSelection:
-    ways = [name for name in ("subscribe", "subscribePattern", "assign") if options.text(name)]
+    ways = [name for name in _WAYS if options.text(name)]
     if len(ways) != 1:
-        found = f"not {' and '.join(ways)}" if ways else "none was given"
-        raise ConfigError(f"give exactly one of subscribe, subscribePattern and assign; {found}")
+        empty = [name for name in _WAYS if name.lower() in options.values]
+        found = f"not {' and '.join(ways)}" if ways else f"{empty[0]} is empty" if empty else "none was given"
+        raise ConfigError(f"give exactly one of {_WAYS[0]}, {_WAYS[1]} and {_WAYS[2]}; {found}")
     text = options.text(ways[0])
     if ways[0] == "subscribe":
-        return TopicSelection(topics=tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip())))
+        topics = column_names(text)
+        if not topics:
+            raise ConfigError(f"option subscribe names no topic: {text!r}")
+        return TopicSelection(topics=topics)
     if ways[0] == "subscribePattern":
         try:
             re.compile(text)

@@ -110,15 +110,20 @@ def parse_offsets(text: str, what: str, *, low: int = 0) -> Offsets:
     """
     try:
         return _offsets(json.loads(text), low)
-    except (ValueError, TypeError, AttributeError) as error:
+    except ValueError as error:
         raise ConfigError(f'{what} must be JSON like {{"topic": {{"0": 42}}}}: {error}, in {text!r}') from None
 
 
 def _offsets(parsed: Mapping[str, Any], low: int = 0) -> Offsets:
     found: Offsets = {}
+    if not isinstance(parsed, Mapping):
+        raise ValueError("it names no topics")
     for topic, partitions in parsed.items():
         if topic.startswith("@"):
             continue
+        if not isinstance(partitions, Mapping):
+            words = ", where -2 is earliest and -1 latest" if low == EARLIEST else ""
+            raise ValueError(f"{topic} needs a value for each partition{words}, not {json.dumps(partitions)}")
         for partition, offset in partitions.items():
             if type(offset) is not int or offset < low:
                 raise ValueError(f"the offset of {topic}[{partition}] must be a whole number of at least {low}")
