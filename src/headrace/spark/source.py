@@ -71,6 +71,8 @@ _IDLE_WITH_STOP_FILE_S: Final = 0.25
 _PAUSE_S: Final = 0.05
 """Between two looks while records come in that are not to be read yet."""
 _NO_LIMIT: Final = (1 << 63) - 1
+_OF_A_TABLE: Final = "provider"
+"""A property that Spark gives where a table is made, among others of its own; options come with each query."""
 
 
 class HeadraceSource(DataSource):
@@ -98,7 +100,8 @@ class HeadraceSource(DataSource):
             ConfigError: a malformed or unknown option, an unknown column, or no schema can be found.
             SchemaRegistryError: the registry did not answer, or refused.
         """
-        SourceOptions.parse(self.options)
+        if _OF_A_TABLE not in self.options:
+            SourceOptions.parse(self.options)
         columns = self._chosen()
         if not has_formats(self.options):
             return ", ".join(f"{name} {kind}" for name, kind in columns.items())

@@ -156,6 +156,15 @@ def test_a_wrong_option_of_a_stream_is_one_clear_line_at_load(spark, brokers, fi
     assert "UnboundLocalError" not in str(caught.value)
 
 
+def test_a_table_takes_its_options_with_each_query(spark, brokers, filled):
+    spark.sql("CREATE TABLE of_headrace USING headrace")
+    try:
+        given = f"'kafka.bootstrap.servers' = '{brokers}', 'subscribe' = '{filled}'"
+        assert spark.sql(f"SELECT value FROM of_headrace WITH ({given})").count() == COUNT
+    finally:
+        spark.sql("DROP TABLE of_headrace")
+
+
 def test_a_column_that_a_topic_cannot_take_is_named(spark, brokers, filled):
     writer = spark.range(3).write.format("headrace").option("kafka.bootstrap.servers", brokers).option("topic", filled)
     with pytest.raises(Exception, match="a topic takes a column named value"):

@@ -398,6 +398,12 @@ def test_a_wrong_option_is_refused_when_spark_asks_for_the_schema_at_load(given,
         HeadraceSource({**OPTIONS, **given}).schema()
 
 
+def test_a_table_is_made_without_options():
+    assert HeadraceSource({"owner": "me", "provider": "headrace"}).schema().startswith("key binary")
+    with pytest.raises(ConfigError, match=r"bootstrap\.servers is missing"):
+        HeadraceSource({}).schema()
+
+
 def test_a_schema_may_leave_columns_out_but_not_change_them():
     source = HeadraceSource(OPTIONS)
     assert source.streamReader(schema_of("offset bigint, value binary")).columns == ["offset", "value"]
