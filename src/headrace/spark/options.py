@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from headrace.values.value_format import (
 __all__ = ["KNOWN_OPTIONS", "SHARED_TASK_ROWS", "Position", "Retries", "SinkOptions", "SourceOptions",
            "TopicSelection", "column_names"]
 
+_log = logging.getLogger(__name__)
+
 _COMMON: Final = ("includeHeaders",)
 _WAYS: Final = ("subscribe", "subscribePattern", "assign")
 _SOURCE: Final = (
@@ -44,8 +47,8 @@ _SINK: Final = ("topic", "delivery.guarantee", "sinkId", "exactlyOnce.claims", "
 _GUARANTEES: Final = ("at_least_once", "exactly_once")
 _CLAIMS: Final = ("describe", "topic")
 _CLAIMS_TOPIC: Final = "headrace-claims"
-_STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay", "maxOffsetsPerPartition",
-                       "maxBytesPerTrigger", "groupId")
+_IGNORED_IN_BATCH: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+_STREAM_ONLY: Final = ("maxOffsetsPerPartition", "maxBytesPerTrigger", "groupId")
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 KNOWN_OPTIONS: Final = tuple(dict.fromkeys((*_COMMON, *_SOURCE, *_SINK, *SOURCE_NAMES, *SINK_NAMES)))
 """Names of all options but `kafka.*` and `schema.registry.*`; `headrace.spark.option_table` says what each is for."""
@@ -193,6 +196,9 @@ class SourceOptions:
         for name in () if streaming is None else _BATCH_ONLY if streaming else _STREAM_ONLY:
             if name.lower() in options.values:
                 raise ConfigError(f"option {name} belongs to a {'batch' if streaming else 'streaming'} read only")
+        for name in _IGNORED_IN_BATCH if streaming is False else ():
+            if options.values.pop(name.lower(), None) is not None:  # Spark's connector warns and goes on
+                _log.warning("option %s is for streaming reads: this batch read does without it", name)
         starting, ending = _starting(options, bool(streaming)), _ending(options)
         if streaming is False and (starting == Position(LATEST) or LATEST in starting.offsets.values()):
             raise ConfigError("startingOffsets cannot be latest (-1) in a batch read: there would be nothing to read")

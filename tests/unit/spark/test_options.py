@@ -132,7 +132,6 @@ def test_a_batch_that_must_have_more_records_than_it_may_have_is_refused():
         ({"endingOffsetsByTimestamp": '{"t": 7}'}, "t needs a value for each partition, not 7"),
         ({"endingOffsets": "earliest"}, "endingOffsets cannot be earliest"),
         ({"endingOffsets": '{"t": {"0": -2}}'}, "endingOffsets cannot be earliest"),
-        ({"maxOffsetsPerTrigger": "5"}, "belongs to a streaming read only"),
         ({"minPartitions": "0"}, "whole number of at least 1, not '0'"),
         ({"failOnDataLoss": "maybe"}, "must be true or false, not 'maybe'"),
         ({"kafka.bootstrap.servers": "localhost:"}, "expected host:port"),
@@ -163,6 +162,13 @@ def test_what_only_a_batch_or_only_a_stream_has_is_not_refused_where_it_is_not_k
     assert SourceOptions.parse({**given, "groupId": "g"}).group_id == "g"
     with pytest.raises(ConfigError, match="failOnDataLoss must be true or false"):
         SourceOptions.parse({**given, "failOnDataLoss": "perhaps"})
+
+
+def test_a_batch_read_does_without_the_bounds_of_micro_batches_and_warns_as_spark_s_connector_does(caplog):
+    options = source(maxOffsetsPerTrigger="5", minOffsetsPerTrigger="9", maxTriggerDelay="1m")
+    assert (options.max_rows, options.min_rows, options.max_delay_s) == (None, None, 900.0)
+    assert [record.args[0] for record in caplog.records if record.levelname == "WARNING"] == [
+        "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"]
 
 
 def test_a_streaming_read_has_no_end():

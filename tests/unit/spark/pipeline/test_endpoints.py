@@ -85,7 +85,7 @@ def test_other_brokers_go_before_those_of_the_file():
 
 
 @pytest.mark.parametrize(("old", "new", "said"), [
-    ('topic = "items"', 'topic = "items"\noptions.maxOffsetsPerTrigger = 5', "table items: option maxOffsetsPer"),
+    ('topic = "items"', 'topic = "items"\noptions.maxBytesPerTrigger = 5', "table items: option maxBytesPer"),
     ('options.topic = "other"', "options.topics = 1", "sink plain: unknown option 'topics'. Did you mean 'topic'?"),
 ])
 def test_a_mistake_in_an_option_names_its_section(old, new, said):
