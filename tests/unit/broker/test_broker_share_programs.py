@@ -25,7 +25,7 @@ SAME = [
     groups.test_other_records_are_read_while_one_is_renewed,
     groups.test_offsets_without_a_record_are_acknowledged_too,
     groups.test_no_more_records_than_the_limit_are_taken_where_the_limit_is_strict,
-    groups.test_a_poll_returns_no_more_than_max_poll_records,
+    groups.test_a_large_batch_comes_whole_and_once_to_who_works_slowly,
     groups.test_a_member_that_does_not_poll_leaves_and_comes_back,
     groups.test_unsubscribe_gives_back_what_is_held_and_subscribe_begins_again,
     groups.test_calls_do_not_meet,

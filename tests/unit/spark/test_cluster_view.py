@@ -45,8 +45,20 @@ def asked(broker: EmbeddedBroker) -> Iterator[list[list[str] | None]]:
     broker.clear_faults()
 
 
+_open: list[ClusterView] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed() -> Iterator[None]:
+    """No view asks on behind its test, which would be taken for one of the next."""
+    yield
+    while _open:
+        _open.pop().close()
+
+
 def view_of(broker: EmbeddedBroker, **subscription: Any) -> ClusterView:
-    return ClusterView({"bootstrap.servers": broker.bootstrap_servers}, TopicSelection(**subscription))
+    _open.append(ClusterView({"bootstrap.servers": broker.bootstrap_servers}, TopicSelection(**subscription)))
+    return _open[-1]
 
 
 @pytest.mark.parametrize(("subscription", "partitions"), [

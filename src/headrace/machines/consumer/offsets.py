@@ -90,20 +90,9 @@ class _Lookup:
     refused_as: ConsumerGroupMetadata | None = None
     """The member that the coordinator did not know, or not with this epoch; None for none."""
     state: PartitionState | None = None
-    """Whose start it is, while `epoch` is that of the state."""
+    """Whose start it is, while `epoch` is that of the state: its topic may still be made. None for the application."""
     epoch: int = 0
-    told: KafkaError | None = None
-    """Why the start was refused last, as the application knows."""
-
-    @property
-    def is_start(self) -> bool:
-        """For a partition of the subscription, whose topic may still be made; else for the application."""
-        return self.state is not None
-
-    @property
-    def is_start_still(self) -> bool:
-        """It is, and somebody waits for it still."""
-        return self.state is not None and self.state.epoch == self.epoch
+    told: KafkaError | None = None  # why the start was refused last, as the application knows
 
     def put_off(self, now: float, retries: RetryPolicy, error: KafkaError) -> list[Event]:
         """A start is refused: ask again, for who gives rights gives them late, and let the application hear once."""
@@ -183,7 +172,7 @@ class OffsetLookup:
     def _look_for_leader(self, lookup: _Lookup, now: float) -> None:
         """Have a leader looked for. An application that asks is told once a new picture knows no such partition."""
         metadata = self._metadata
-        missing = None if lookup.is_start else metadata.missing(lookup.topic, lookup.partition)
+        missing = None if lookup.state is not None else metadata.missing(lookup.topic, lookup.partition)
         if missing is not None and -1 < lookup.seen < metadata.updates:
             self._answer(lookup, error=missing)
         elif lookup.not_before <= now:
@@ -231,10 +220,10 @@ class OffsetLookup:
                 self._refuse(lookup, error, now)
 
     def _refuse(self, lookup: _Lookup, error: KafkaError, now: float) -> None:
-        if lookup.is_start_still:
-            self._events += lookup.put_off(now, self._retries, error)
-        else:
+        if lookup.state is None or lookup.state.epoch != lookup.epoch:  # nobody waits for such a start any more
             self._answer(lookup, error=error)
+        else:
+            self._events += lookup.put_off(now, self._retries, error)
 
     def _claim(self) -> None:
         """Take up the subscription's partitions that wait for the end or the beginning of the log."""
@@ -379,7 +368,7 @@ class GroupOffsets:
                            context=commit)
         held = self._being_committed() if self._lookups else ()
         yield from self._fetches(coordinator, [
-            q for q in self._lookups if not q.flying and q.not_before <= now and not (q.is_start and q.key in held)])
+            q for q in self._lookups if not q.flying and q.not_before <= now and not (q.state and q.key in held)])
         for lookup in self._lookups:
             self._wake_at(_next_step(lookup, now))
 
@@ -476,7 +465,7 @@ class GroupOffsets:
         """
         member = self._ownership.member
         for refused, asks in ((False, member), (True, ConsumerGroupMetadata(self._group_id))):
-            theirs = [q for q in lookups if (q.refused_as == member and not q.is_start) is refused]
+            theirs = [q for q in lookups if (q.refused_as == member and q.state is None) is refused]
             if theirs:
                 yield self._fetch(coordinator, theirs, asks)
 
@@ -524,10 +513,10 @@ class GroupOffsets:
                 lookup.back_off(now, self._retries)
 
     def _refuse(self, lookup: _Lookup, error: KafkaError, now: float) -> None:
-        if lookup.is_start_still:
-            self._events += lookup.put_off(now, self._retries, error)
-        else:
+        if lookup.state is None or lookup.state.epoch != lookup.epoch:  # nobody waits for such a start any more
             self._answer(lookup, error=error)
+        else:
+            self._events += lookup.put_off(now, self._retries, error)
 
     def _answer(self, lookup: _Lookup, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
                 metadata: str | None = None, error: KafkaError | None = None) -> None:
