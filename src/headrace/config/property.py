@@ -42,6 +42,7 @@ class Property:
         only: values, converted, out of those that are well formed: another one should have an effect that it does not
             have here. Empty for all.
         kip: where it comes from, if a KIP introduced it.
+        otherwise: what to do instead of a value that is none of the choices.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Property:
     choices: Mapping[str, Any] | tuple[str, ...] = ()
     only: tuple[Any, ...] = ()
     kip: str = ""
+    otherwise: str = ""
 
 
 def convert(row: Property, name: str, value: Any) -> Any:
@@ -137,10 +139,8 @@ def _to_choice(row: Property, value: Any) -> Any:
         return _to_duration(text.removeprefix(_BY_DURATION))
     if text not in row.choices:
         close = close_matches(text, list(row.choices))
-        hint = f'; did you mean "{close[0]}"?' if close else ""
-        if row.name == "partitioner.class":
-            hint += "; other classes of Java cannot run here: say each record's partition, or choose by partitioner"
-        raise _BadValueError(f"one of {', '.join(filter(None, row.choices))}{hint}")
+        hints = [f'did you mean "{close[0]}"?' if close else "", row.otherwise]
+        raise _BadValueError("; ".join(filter(None, [f"one of {', '.join(filter(None, row.choices))}", *hints])))
     return row.choices[text] if isinstance(row.choices, Mapping) else text
 
 

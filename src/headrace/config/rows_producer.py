@@ -73,7 +73,8 @@ PRODUCER_ROWS = (
                  ("DefaultPartitioner", "murmur2_random"), ("UniformStickyPartitioner", "uniform_sticky"),
                  ("RoundRobinPartitioner", "round_robin"),
              ) for package in ("", "org.apache.kafka.clients.producer.",
-                               "org.apache.kafka.clients.producer.internals.")}}),
+                               "org.apache.kafka.clients.producer.internals.")}},
+             otherwise="other classes of Java cannot run here: say each record's partition, or choose by partitioner"),
     Property("partitioner.ignore.keys", "bool", False, "Spread records over all partitions although they have keys, "
              "as the partitioner uniform_sticky does.", roles=_P, kip="KIP-794"),
     Property("partitioner.adaptive.partitioning.enable", "bool", True, "Draw partitions the less often the more "

@@ -136,11 +136,11 @@ class ProducerCalls(Generic[W]):
             watch = yield from self._topic_watched(topic, until)
             if watch is None or (watch.is_done() and watch.error is None):
                 return
-            if watch.error is None and missed is None:
-                raise unknown_topic(topic, self.engine.config.seconds("max.block.ms"))
-            missed = watch.error or missed
-            assert missed is not None
-            if watch.error is None or missed != KafkaError._UNKNOWN_TOPIC or time.monotonic() >= until:
+            if watch.error is None:  # the time is over
+                raise KafkaException(missed) if missed is not None else unknown_topic(
+                    topic, self.engine.config.seconds("max.block.ms"))
+            missed = watch.error
+            if missed != KafkaError._UNKNOWN_TOPIC or time.monotonic() >= until:
                 raise KafkaException(missed)
 
     def _topic_watched(self, topic: str, until: float) -> Steps[TopicWatch | None]:

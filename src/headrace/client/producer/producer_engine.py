@@ -287,11 +287,10 @@ class ProducerEngine:
     def _fail(self, records: list[FailedRecord]) -> None:
         for record in records:
             self.deliveries.add_failed(record)
-        if self.transactions is not None:
-            for record in records:
-                if record.was_accepted:  # a call that only waited for its topic has given the transaction nothing
-                    self.transactions.on_record_failed(record.error)
-                    break
+        if self.transactions is not None:  # a call that only waited for its topic has given it nothing
+            accepted = next((record for record in records if record.was_accepted), None)
+            if accepted is not None:
+                self.transactions.on_record_failed(accepted.error)
 
     def purge(self, in_queue: bool, in_flight: bool) -> None:
         """Report records as failed: those that wait, those in flight."""

@@ -91,12 +91,7 @@ class _Waiting:
     def failed(self, topic: str, error: KafkaError) -> FailedRecord:
         message = Message(topic, self.partition, None, self.key, self.value, self.headers, error,
                           (TIMESTAMP_CREATE_TIME, self.timestamp_ms), time.monotonic() - self.since)
-        return FailedRecord(self.callback, message, self.cost_bytes, self.is_record)
-
-    @property
-    def is_record(self) -> bool:
-        """Whether it is one."""
-        return self.cost_bytes is not None
+        return FailedRecord(self.callback, message, self.cost_bytes, was_accepted=self.cost_bytes is not None)
 
 
 class TopicAccumulators:
@@ -258,7 +253,7 @@ class TopicAccumulators:
             queue = self._waiting[topic]
             while queue and self._end(topic, queue[0]) <= now:
                 record = queue.popleft()
-                timed_out = record.is_record and topic not in self._missed  # no broker could be asked
+                timed_out = record.cost_bytes is not None and topic not in self._missed  # no broker could be asked
                 waited = f"{now - record.since:.3g} s"
                 if (timed_out, waited) not in errors:  # a million records share them
                     what = "Message timed out: topic" if timed_out else "topic"
@@ -341,10 +336,9 @@ class TopicAccumulators:
             queue = self._forget(info.name)
             while queue:  # each is let go of as soon as it is copied
                 record = queue.popleft()
-                if not record.is_record:
+                if record.cost_bytes is None:
                     watchers.append(record.callback)
                     continue
-                assert record.cost_bytes is not None
                 self._buffer_pool.release(1, record.cost_bytes)  # `append` counts it again
                 try:
                     self._append(accumulator, record)

@@ -94,11 +94,15 @@ class _Lookup:
     epoch: int = 0
     told: KafkaError | None = None  # why the start was refused last, as the application knows
 
-    def put_off(self, now: float, retries: RetryPolicy, error: KafkaError) -> list[Event]:
-        """A start is refused: ask again, for who gives rights gives them late, and let the application hear once."""
-        is_news, self.told = self.told != error, error
-        self.back_off(now, retries, error)
-        return [PositionFailed(self.topic, self.partition, error)] if is_news else []
+    def put_off(self, error: KafkaError, now: float, retries: RetryPolicy, events: list[Event]) -> bool:
+        """Ask again for a start that is refused, and let the application hear once; False if nobody waits for one."""
+        if self.state is None or self.state.epoch != self.epoch:
+            return False
+        if self.told != error:
+            events.append(PositionFailed(self.topic, self.partition, error))
+        self.told = error
+        self.back_off(now, retries, error)  # for who gives rights gives them late
+        return True
 
     @property
     def key(self) -> Key:
@@ -220,10 +224,8 @@ class OffsetLookup:
                 self._refuse(lookup, error, now)
 
     def _refuse(self, lookup: _Lookup, error: KafkaError, now: float) -> None:
-        if lookup.state is None or lookup.state.epoch != lookup.epoch:  # nobody waits for such a start any more
+        if not lookup.put_off(error, now, self._retries, self._events):
             self._answer(lookup, error=error)
-        else:
-            self._events += lookup.put_off(now, self._retries, error)
 
     def _claim(self) -> None:
         """Take up the subscription's partitions that wait for the end or the beginning of the log."""
@@ -513,10 +515,8 @@ class GroupOffsets:
                 lookup.back_off(now, self._retries)
 
     def _refuse(self, lookup: _Lookup, error: KafkaError, now: float) -> None:
-        if lookup.state is None or lookup.state.epoch != lookup.epoch:  # nobody waits for such a start any more
+        if not lookup.put_off(error, now, self._retries, self._events):
             self._answer(lookup, error=error)
-        else:
-            self._events += lookup.put_off(now, self._retries, error)
 
     def _answer(self, lookup: _Lookup, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
                 metadata: str | None = None, error: KafkaError | None = None) -> None:
