@@ -5,7 +5,8 @@ It must not know leaders or sockets. Read next: `machines.producer.transactional
 
 from __future__ import annotations
 
-from headrace.machines.joint.joined_transaction import JoinedTransaction
+from headrace.errors import KafkaError
+from headrace.machines.joint.joined_transaction import LET_ONE_WRITE, JoinedTransaction
 from headrace.machines.joint.joint_transaction import Written
 from headrace.machines.producer.batch_queue import PartitionQueue, ProducerBatch
 from headrace.machines.producer.sequences import next_sequence, restart
@@ -42,6 +43,12 @@ class JoinedSequences(TransactionalSequences):
     def first_sequence(self, queue: PartitionQueue) -> int:
         """Where others have ended in this transaction."""
         return self._joined.before(queue.topic, queue.partition)
+
+    def refusal(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
+        """Two that claimed a partition at the same moment: the leader took the records of the other one."""
+        if error.code() != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            return error
+        return KafkaError(KafkaError._CONFLICT, f"{error.str().rstrip('.')}. {LET_ONE_WRITE}")
 
     def written(self) -> Written:
         """Records in the joined transaction by topic and partition; all of them are stored once nothing waits."""

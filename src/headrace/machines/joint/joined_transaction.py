@@ -29,8 +29,10 @@ from headrace.wire.messages.producer.transactions import (
 )
 from headrace.wire.schema import Request, Struct
 
-__all__ = ["JoinedTransaction", "JoinedTransactionFailed", "PartitionLeaders"]
+__all__ = ["LET_ONE_WRITE", "JoinedTransaction", "JoinedTransactionFailed", "PartitionLeaders"]
 
+LET_ONE_WRITE: Final = ("The partition has records of this transaction already, of another task or of another attempt "
+                        "of this one: let each partition be written by one task")
 _LAST_PRODUCE_OF_VERSION_1: Final = 11
 _VERSION_2: Final = 2
 _NEVER: Final = float("inf")
@@ -263,9 +265,7 @@ class JoinedTransaction:
                     self._on_unclaimed(where, KafkaError(part.error_code), part.error_message, now)
                 elif _last_sequence(filter(self._is_ours, part.active_producers)) != self.before(
                         topic.name, part.partition_index) - 1:
-                    self._fail(KafkaError(
-                        KafkaError._CONFLICT, f"{where} has records of this transaction already, of another task or of "
-                        "another attempt of this one: let each partition be written by one task"))
+                    self._fail(KafkaError(KafkaError._CONFLICT, f"{where}: {LET_ONE_WRITE}"))
                 else:
                     self._claimed.add((topic.name, part.partition_index))
 

@@ -385,9 +385,11 @@ class Sender:
         elif action is ErrorAction.DIVIDE and batch.state is BatchState.IN_FLIGHT:
             for part, why in split(batch, answer, error, self._batch_queues, now, self._sequences.transactional):
                 self._give_up(part, why)
-        elif action in (ErrorAction.FAIL, ErrorAction.DIVIDE) or (action is ErrorAction.SEQUENCE and not
-                self._sequences.on_refused(batch, forgotten(answer, batch.queue.last_offset))):
+        elif action in (ErrorAction.FAIL, ErrorAction.DIVIDE):
             self._give_up(batch, error)
+        elif action is ErrorAction.SEQUENCE and not self._sequences.on_refused(
+                batch, forgotten(answer, batch.queue.last_offset)):
+            self._give_up(batch, self._sequences.refusal(batch, error))
         else:
             maybe_stored = action in (ErrorAction.RETRY, ErrorAction.MOVED)
             self._retry(batch, error, now, maybe_stored=maybe_stored, at_once=hinted)

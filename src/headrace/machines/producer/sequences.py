@@ -226,6 +226,10 @@ class Sequences:
         self._end_numbers(batch)
         return True
 
+    def refusal(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
+        """What to report for a batch whose sequence was refused for good, where the broker said `error`."""
+        return error
+
     def on_given_up(self, batch: ProducerBatch, error: KafkaError) -> None:
         """A settled or waiting batch is reported as failed and will not be sent again."""
         if self.enabled and batch.sequence >= 0:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from headrace.errors import KafkaError
 from headrace.machines.joint.joined_sequences import JoinedSequences
 from headrace.machines.producer.batch_queue import BatchQueues
 from headrace.machines.producer.sender import Sender
@@ -28,6 +29,9 @@ class Joined:
         return True
 
     def on_batch_stored(self):
+        pass
+
+    def on_batch_failed(self, error, *, sent, uncertain):
         pass
 
 
@@ -74,6 +78,19 @@ def test_they_begin_again_for_another_task_in_the_same_transaction(writer):
     writer.answer(first_of(writer, b"1", b"2"))
     writer.joined.joined = 2
     assert content(first_of(writer, b"3")) == (3, 0, [b"3"])
+
+
+def test_whoever_is_refused_because_another_one_wrote_first_hears_what_to_do(writer):
+    writer.answer(first_of(writer, b"1"), KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, error_message="missing")
+    [(_, error)] = writer.reports()
+    assert error == KafkaError._CONFLICT
+    assert error.str().startswith("t[0]: missing. The partition has records of this transaction already")
+
+
+def test_another_refusal_keeps_its_own_words(writer):
+    writer.answer(first_of(writer, b"1"), KafkaError.INVALID_PRODUCER_EPOCH, error_message="over")
+    [(_, error)] = writer.reports()
+    assert (error.code(), error.str()) == (KafkaError.INVALID_PRODUCER_EPOCH, "t[0]: over")
 
 
 def test_they_go_on_where_others_have_ended_and_only_own_records_are_counted(writer):

@@ -132,7 +132,7 @@ def test_records_of_the_same_transaction_refuse_a_claim(new):
     new.claim(new.expect(DescribeProducersRequest), producer_id=7, epoch=3, last_sequence=0)
     error = new.failure()
     assert error == K._CONFLICT
-    assert error.str().startswith("t[0] has records of this transaction already")
+    assert error.str().startswith("t[0]: The partition has records of this transaction already")
 
 
 @pytest.mark.parametrize("known", [
