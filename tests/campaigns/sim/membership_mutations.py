@@ -13,7 +13,7 @@ from headrace.client.consumer.consumer_machines import Callback
 from headrace.client.consumer.consumer_offsets import ConsumerOffsets
 from headrace.client.consumer.rebalance import Rebalances
 from headrace.machines.consumer.fetcher import Fetcher
-from headrace.machines.consumer.offsets import GroupOffsets
+from headrace.machines.consumer.group_offsets import GroupOffsets
 from headrace.machines.groups.classic import ClassicGroup
 from headrace.machines.groups.membership import Change, Rebalance
 from headrace.machines.groups.ownership import Ownership

@@ -24,7 +24,7 @@ from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder, CoordinatorRefused
 from headrace.machines.cluster.metadata import Cluster, MetadataChanged, MetadataFailed
 from headrace.machines.consumer.fetcher import Fetcher, PositionsInDoubt, RecordsReady
-from headrace.machines.consumer.offsets import GroupOffsets, OffsetLookup, PositionFailed
+from headrace.machines.consumer.offsets import OffsetLookup, PositionFailed
 from headrace.machines.consumer.recreation import follow
 from headrace.machines.consumer.subscription import Subscription
 from headrace.machines.groups.membership import (
@@ -118,6 +118,8 @@ class ConsumerMachines:
         client.driver.add(self.lookup)
         self.group: Membership | None = None
         if group_id:
+            from headrace.machines.consumer.group_offsets import GroupOffsets
+
             self.finder = finder = CoordinatorFinder(GROUP, group_id, retries=retries)
             self.group = membership(config, self.subscription, client.metadata, finder)
             self.ownership = Ownership(group_id, self.group.identity.instance_id)

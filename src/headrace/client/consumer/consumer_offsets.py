@@ -4,7 +4,7 @@ Coroutines run on the loop's thread; `positions`, `cached_watermarks`, `store` a
 application's. `machines.groups.ownership` decides as which member a partition's offset is committed. It must not know
 callbacks or rebalances.
 
-Read next: `machines.consumer.offsets`.
+Read next: `machines.consumer.group_offsets`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What an error code means when offsets are asked for or committed: one table for leaders, one for coordinators.
 
-It must not know lookups or time. `machines.consumer.offsets` acts on it.
+It must not know lookups or time. `machines.consumer.offsets` acts on it, and `machines.consumer.group_offsets`.
 Source: Java's `OffsetFetcherUtils` and `ConsumerCoordinator`.
 """
 

@@ -2,7 +2,7 @@
 
 A member of a group that the coordinator plans for (KIP-848) names itself, so that one that was replaced reads no
 offsets. Which form it is follows from the version, which is known where the request is written (`Send.for_version`).
-It must not decide anything: `machines.consumer.offsets` does. Source: KIP-709, KIP-848, KIP-516.
+It must not decide anything: `machines.consumer.group_offsets` does. Source: KIP-709, KIP-848, KIP-516.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 One request is under way at a time, so that offsets reach the coordinator in the order in which they were given. Who
 commits behind each record would be held up by that, were it not for `join`: what waits goes together, and of several
-offsets of a partition only the last. Read next: `machines.consumer.offsets`.
+offsets of a partition only the last. Read next: `machines.consumer.group_offsets`.
 """
 
 from __future__ import annotations
