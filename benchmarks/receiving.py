@@ -3,14 +3,15 @@
 A first pass keeps the requests that read the topic to its end. The measured pass sends the same ones and receives each
 reply into one small block of memory, over and over. The next request is on its way before a reply is received, so the
 broker is never idle. With `kept` each reply is received whole and its checksum computed, as a client must that hands
-out records which it has checked. `benchmarks.consuming` shows both beside the clients.
+out records which it has checked. `benchmarks.consuming` shows both beside the clients, and `benchmarks.spark` what is
+left of Spark's speed where a task does no more than that.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from benchmarks.measure import Sample, Stopwatch
@@ -18,10 +19,11 @@ from headrace.records import crc32c, scan
 from headrace.wire.frame import decode_response, encode_request
 from headrace.wire.messages.consumer.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
-__all__ = ["measure_receiving"]
+__all__ = ["measure_receiving", "receive_partition"]
 
 _BLOCK = 1 << 18
 _VERSION = 12  # the last that names topics
+_PARTITION_BYTES = 8 << 20
 
 
 def measure_receiving(request: dict[str, Any]) -> Sample:
@@ -38,33 +40,55 @@ def measure_receiving(request: dict[str, Any]) -> Sample:
     return watch.sample(request["records"])
 
 
+def receive_partition(bootstrap: str, topic: str, partition: int, records: int) -> Iterator[int]:
+    """Receive that many records of one partition; for each reply how many it had, once its checksum is known.
+
+    The next request is on its way meanwhile.
+    """
+    position, left = 0, records
+    with _connect(bootstrap) as connection:
+        connection.sendall(_frame(topic, {partition: position}, _PARTITION_BYTES))
+        while left > 0:
+            frame, reply = _reply(connection)
+            batches = scan(reply.responses[0].partitions[0].records or b"")
+            position, count = batches[-1].last_offset + 1, sum(batch.count for batch in batches)
+            left -= count
+            if left > 0:
+                connection.sendall(_frame(topic, {partition: position}, _PARTITION_BYTES))
+            crc32c(frame)
+            yield count
+
+
 def _requests(request: dict[str, Any]) -> Iterable[bytes]:
     """The fetches that read the topic to its end."""
     positions = dict.fromkeys(range(request["partitions"]), 0)
     left = request["records"]
     with _connect(request["bootstrap"]) as connection:
         while left:
-            asked = FetchRequest(
-                max_wait_ms=500, min_bytes=1, max_bytes=50 << 20, forgotten_topics_data=[], topics=[
-                    FetchTopic(topic=request["topic"], partitions=[
-                        FetchPartition(partition=partition, fetch_offset=position,
-                                       partition_max_bytes=request["fetch_bytes"])
-                        for partition, position in positions.items()])])
-            frame = b"".join(encode_request(asked, _VERSION, 1, "floor"))
+            frame = _frame(request["topic"], positions, request["fetch_bytes"])
             connection.sendall(frame)
             yield frame
-            reply = _reply(connection)
+            _, reply = _reply(connection)
             for part in reply.responses[0].partitions:
                 for batch in scan(part.records or b""):
                     positions[part.partition_index] = batch.last_offset + 1
                     left -= batch.count
 
 
-def _reply(connection: socket.socket) -> FetchResponse:
+def _frame(topic: str, positions: dict[int, int], fetch_bytes: int) -> bytes:
+    asked = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=50 << 20, forgotten_topics_data=[], topics=[
+        FetchTopic(topic=topic, partitions=[
+            FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=fetch_bytes)
+            for partition, position in positions.items()])])
+    return b"".join(encode_request(asked, _VERSION, 1, "floor"))
+
+
+def _reply(connection: socket.socket) -> tuple[bytearray, FetchResponse]:
     (size,) = struct.unpack(">i", _read(connection, 4))
-    _, reply = decode_response(FetchRequest, _VERSION, _read(connection, size))
+    frame = _read(connection, size)
+    _, reply = decode_response(FetchRequest, _VERSION, frame)
     assert isinstance(reply, FetchResponse)
-    return reply
+    return frame, reply
 
 
 def _connect(bootstrap: str) -> socket.socket:

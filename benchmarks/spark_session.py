@@ -14,6 +14,7 @@ from benchmarks.measure import ROOT
 from tools.kafka import spark_connector_jars
 
 OURS, ONCE, THEIRS, NOTHING, MEMORY = "headrace", "headrace, exactly once", "JVM connector", "nothing", "memory"
+RECEIVED = "memory, bytes received"
 FORMATS = {OURS: "headrace", ONCE: "headrace", THEIRS: "kafka", NOTHING: "nothing", MEMORY: "memory-source"}
 """Name in the report and the format's name in Spark. Those of `benchmarks/nothing` are a Python sink that does nothing
 and a Python source that yields rows from memory."""
@@ -67,12 +68,28 @@ class Session:
         frame.write.format("noop").mode("overwrite").save()
         return time.perf_counter() - begin
 
-    def read_memory(self, records: int, tasks: int) -> float:
-        """Read as many rows of the same size from the memory of Spark's workers into nothing; seconds that it took."""
-        frame = self.spark.read.format(FORMATS[MEMORY]).options(rows=records, tasks=tasks, size=self.size).load()
+    def read_memory(self, records: int, tasks: int, received: str | None = None) -> float:
+        """Read as many rows of the same size from the memory of Spark's workers into nothing; seconds that it took.
+
+        Args:
+            records: rows.
+            tasks: partitions of the topic.
+            received: a topic whose bytes are received and checked meanwhile, in each task those of its partition.
+        """
+        given = {} if received is None else {
+            "topic": received, "bootstrap": self.bootstrap, "counts": " ".join(map(str, self._counts(received, tasks)))}
+        rows = self.spark.read.format(FORMATS[MEMORY]).options(rows=records, tasks=tasks, size=self.size, **given)
+        frame = rows.load()
         begin = time.perf_counter()
         frame.write.format("noop").mode("overwrite").save()
         return time.perf_counter() - begin
+
+    def _counts(self, topic: str, partitions: int) -> list[int]:
+        """Records in each partition."""
+        from headrace import Consumer, TopicPartition
+
+        with Consumer({"bootstrap.servers": self.bootstrap, "group.id": "counts"}) as consumer:
+            return [consumer.get_watermark_offsets(TopicPartition(topic, number))[1] for number in range(partitions)]
 
     def write(self, name: str, topic: str, records: int, tasks: int, *, owned: bool = False) -> float:
         """Write a range as values of the right size; seconds that it took. `owned`: each task has a partition."""

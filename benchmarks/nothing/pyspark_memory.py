@@ -1,4 +1,8 @@
-"""A source that yields the same Arrow batches from memory, batch and stream: what Spark's Python API itself can do."""
+"""A source that yields the same Arrow batches from memory, batch and stream: what Spark's Python API itself can do.
+
+With a topic each task also receives the bytes of its partition and computes their checksums, before the rows that they
+hold come from memory: what no source can go below that reads them from a broker.
+"""
 
 # mypy: disallow-subclassing-any=False
 from __future__ import annotations
@@ -16,6 +20,8 @@ _ROWS = 10_000
 class _Rows:
     def __init__(self, options: dict[str, str]) -> None:
         self.rows, self.tasks, self.size = (int(options[name]) for name in ("rows", "tasks", "size"))
+        self.topic, self.bootstrap = options.get("topic"), options.get("bootstrap", "")
+        self.counts = [int(count) for count in options.get("counts", "").split()]
 
     def in_tasks(self) -> Sequence[InputPartition]:
         return [InputPartition(task) for task in range(self.tasks)]
@@ -31,10 +37,20 @@ class _Rows:
                  pa.array([0] * count, pa.int32())],
                 names=["key", "value", "topic", "partition", "offset", "timestamp", "timestampType"])
 
-        whole, left = columns(_ROWS), self.rows // self.tasks
-        while left > 0:
-            yield whole.slice(0, min(left, _ROWS))
-            left -= _ROWS
+        whole = columns(_ROWS)
+        for left in self._counts(partition.value):
+            for count in (*[_ROWS] * (left // _ROWS), left % _ROWS):
+                if count:
+                    yield whole.slice(0, count)
+
+    def _counts(self, partition: int) -> Iterator[int]:
+        """How many rows come together."""
+        if self.topic is None:
+            yield self.rows // self.tasks
+            return
+        from benchmarks.receiving import receive_partition
+
+        yield from receive_partition(self.bootstrap, self.topic, partition, self.counts[partition])
 
 
 class _Reader(_Rows, DataSourceReader):

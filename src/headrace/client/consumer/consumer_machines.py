@@ -53,9 +53,9 @@ CONSUMER_CLOSED: Final = "Consumer closed"
 """What calls say after `close()`."""
 
 _PROPAGATION_S: Final = 5.0
+"""A broker that has not heard of a topic for so long after all others is hardly alive."""
 _NO_TOPIC: Final = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 """Of one that is not among all topics, as they are asked for where there are patterns."""
-"""A broker that has not heard of a topic for so long after all others is hardly alive."""
 
 
 @slotted()
