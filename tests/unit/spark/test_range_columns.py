@@ -12,6 +12,7 @@ pytest.importorskip("pyarrow")
 
 from headrace import Producer
 from headrace.admin import AdminClient
+from headrace.client.consumer import range_reader
 from headrace.client.consumer.log_view import LogView
 from headrace.client.consumer.range_reader import FetchedRange, OffsetRange, RangeReader
 from headrace.slotted import replace
@@ -144,6 +145,19 @@ def test_a_topic_that_was_deleted_since_is_lost_and_not_late(
     with pytest.raises(DataLossError, match=rf"of {topic}\[0\] 0\.\.2, {topic}\[1\] 0\.\.2 are gone"):
         read(broker, wanted, subscribe=f"t,{topic}")
     assert read(broker, wanted, subscribe=f"t,{topic}", failOnDataLoss="false") == expected((1, 7, 9))
+    assert len(caplog.records) == 1
+
+
+def test_a_task_is_sure_of_a_deleted_topic_long_before_its_timeout(
+    broker: EmbeddedBroker, topic: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(range_reader, "LAGGING_S", 0.3)
+    wanted = [Range(topic, 0, 0, 2, fill(broker, topic)), Range("t", 1, 7, 9)]
+    delete(broker, topic)
+    patient = {"subscribe": f"t,{topic}", "kafkaConsumer.pollTimeoutMs": "60000"}
+    with pytest.raises(DataLossError, match="brokers have said for"):
+        read(broker, wanted, **patient)
+    assert read(broker, wanted, **patient, failOnDataLoss="false") == expected((1, 7, 9))
     assert len(caplog.records) == 1
 
 

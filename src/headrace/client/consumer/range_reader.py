@@ -18,7 +18,7 @@ from headrace.client.core import ClientCore
 from headrace.client.waits import ThreadWaits, Wait, submit
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
-from headrace.machines.cluster.metadata import Cluster, MetadataChanged
+from headrace.machines.cluster.metadata import LAGGING_S, Cluster, MetadataChanged
 from headrace.machines.consumer.fetcher import CompletedFetch, Fetcher, PositionsInDoubt, RecordsReady
 from headrace.machines.consumer.recreation import follow
 from headrace.machines.consumer.subscription import Key, Subscription
@@ -124,6 +124,7 @@ class RangeReader:
         self._error: KafkaError | None = None
         self._timeout_s = 0.0
         self._at_end: set[Key] = set()
+        self._absent: dict[Key, float] = {}
         self._held: dict[Key, deque[CompletedFetch]] = {}
         self._held_bytes = 0
         self._is_one_by_one = False
@@ -172,6 +173,26 @@ class RangeReader:
                 self._error = info.error
                 if not info.error.retriable():
                     self._failure = KafkaException(info.error)
+        self._follow_absent()
+
+    def _follow_absent(self) -> None:
+        """Give up what is not there. One answer does not say so: its broker may lag behind, or have just started."""
+        now = time.monotonic()
+        for state in self._subscription:
+            absence = self._absence(state.key)
+            if absence is None:
+                self._absent.pop(state.key, None)
+            elif now - self._absent.setdefault(state.key, now) >= LAGGING_S:
+                self._failure = KafkaException(KafkaError(
+                    KafkaError.UNKNOWN_TOPIC_OR_PART, f"{absence}, brokers have said for {LAGGING_S:g} s"))
+
+    def _absence(self, key: Key) -> str | None:
+        """What the newest picture says of a partition that is not there."""
+        metadata = self._core.metadata
+        missing = metadata.missing(*key)
+        if missing is not None and missing == KafkaError._UNKNOWN_PARTITION:
+            return missing.str()
+        return f"{_named(key)}: the broker asked last lacks the topic" if key[0] in metadata.cluster.doubted else None
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, MetadataChanged):
@@ -212,8 +233,8 @@ class RangeReader:
 
         Raises:
             KafkaException: records are gone (`_AUTO_OFFSET_RESET`, `OFFSET_OUT_OF_RANGE`, `_LOG_TRUNCATION`), another
-                topic has the name (`UNKNOWN_TOPIC_ID`), or nothing came in time (`_TIMED_OUT`; `UNKNOWN_TOPIC_OR_PART`
-                where brokers do not know the topic or partition).
+                topic has the name (`UNKNOWN_TOPIC_ID`), brokers go on to not know the topic
+                (`UNKNOWN_TOPIC_OR_PART`), or nothing came in time (`_TIMED_OUT`).
         """
         self.finished = False
         self._forget()
@@ -289,13 +310,10 @@ class RangeReader:
         return lambda: self._news != seen
 
     def _late(self, wanted: OffsetRange, at: int) -> KafkaError:
-        where, metadata = _named(wanted.key), self._core.metadata
+        where, absence = _named(wanted.key), self._absence(wanted.key)
         silence = f"no reply with data of {where} at offset {at} for {self._timeout_s:g} s"
-        missing = metadata.missing(*wanted.key)
-        if missing is not None and missing == KafkaError._UNKNOWN_PARTITION:
-            return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"{silence}: {missing.str()}")
-        if wanted.topic in metadata.cluster.doubted:
-            return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"{silence}: the broker asked last lacks the topic")
+        if absence is not None:
+            return KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, f"{silence}: {absence}")
         if wanted.key in self._at_end:
             text = (f"{where} ends before offset {wanted.end}: nothing came at offset {at} for {self._timeout_s:g} s; "
                     "records were lost, or the topic was made anew")

@@ -27,14 +27,14 @@ from headrace.wire.messages.cluster.metadata import (
 from headrace.wire.schema import Request, Struct
 from headrace.wire.topic_rows import same_row
 
-__all__ = ["Cluster", "Metadata", "MetadataChanged", "MetadataFailed", "PartitionInfo", "TopicInfo"]
+__all__ = ["LAGGING_S", "Cluster", "Metadata", "MetadataChanged", "MetadataFailed", "PartitionInfo", "TopicInfo"]
 
 _NO_UUID = UUID(int=0)
 _FIRST_BOOTSTRAP_ID = -1000
 _REQUEST_TIMEOUT_S = 30.0
 _FAILED_ROUNDS_BEFORE_REBOOTSTRAP = 2
 _CREATES_NOTHING_FROM = 4
-_LAGGING_S: Final = 5.0
+LAGGING_S: Final = 5.0
 """So long a topic stays in the picture that a broker does not know: it may lag behind others, or have just started."""
 
 
@@ -369,7 +369,7 @@ class Metadata:
                 continue
             if self._all if info is None else info.error == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 since = before.get(name, now)
-                if now - since < _LAGGING_S:
+                if now - since < LAGGING_S:
                     topics[name], self._missed[name] = known, since
 
     def _topic(self, name: str, topic: MetadataResponseTopic) -> TopicInfo:

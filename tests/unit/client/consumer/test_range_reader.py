@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from headrace.admin import AdminClient
 from headrace.client.consumer import range_reader
 from headrace.client.consumer.range_reader import OffsetRange, RangeReader
 from headrace.client.producer.producer import Producer
@@ -117,6 +120,49 @@ def test_an_unknown_topic_or_partition_is_named_and_is_no_mere_silence(
     with pytest.raises(KafkaException, match=rf"{topic}\[{partition}\] does not exist") as unknown:
         read(reader, [OffsetRange(topic, partition, 0, 1)], timeout_s=0.3)
     assert unknown.value.error == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["the reader knew it", "it did not"])
+def test_a_topic_that_brokers_go_on_to_not_know_is_given_up_long_before_the_timeout(
+    broker: EmbeddedBroker, reader: RangeReader, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    monkeypatch.setattr(range_reader, "LAGGING_S", 0.3)
+    name, wanted = f"gone-{uuid4().hex[:8]}", [OffsetRange("t", 0, 0, 5)]
+    if is_known:
+        broker.create_topic(name, 1)
+        with Producer({"bootstrap.servers": broker.bootstrap_servers}) as out:
+            out.produce(name, b"v")
+        assert len(read(reader, [OffsetRange(name, 0, 0, 1)])) == 1
+        with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+            admin.delete_topics([name])[name].result(PATIENCE_S)
+    with pytest.raises(KafkaException, match=rf"{name}.*, brokers have said for 0\.3 s") as unknown:
+        read(reader, [*wanted, OffsetRange(name, 0, 0, 1)], timeout_s=60)
+    assert unknown.value.error == KafkaError.UNKNOWN_TOPIC_OR_PART
+    assert read(reader, wanted) == expected(wanted)
+
+
+def test_a_topic_that_a_broker_does_not_know_for_a_moment_is_waited_for(
+    broker: EmbeddedBroker, reader: RangeReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, seen = f"late-{uuid4().hex[:8]}", []
+    absence = reader._absence
+
+    def noted(key: tuple[str, int]) -> str | None:
+        seen.append(absence(key))
+        if seen[-1] is not None and len(seen) == 2:
+            broker.create_topic(name, 1)
+        return seen[-1]
+
+    monkeypatch.setattr(reader, "_absence", noted)
+    pieces = reader.read([OffsetRange(name, 0, 0, 1)], 60)
+    with Producer({"bootstrap.servers": broker.bootstrap_servers}) as out, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(next, pieces)
+        while not first.done() and (not seen or seen[-1] is not None):
+            time.sleep(0.01)
+        out.produce(name, b"v")
+        assert out.flush(PATIENCE_S) == 0
+        assert first.result(PATIENCE_S).topic == name
+    assert seen[0] is not None
 
 
 def test_brokers_are_asked_whether_they_are_there(broker: EmbeddedBroker) -> None:
