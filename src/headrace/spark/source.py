@@ -93,8 +93,7 @@ class HeadraceSource(DataSource):
         """Columns of Spark's own Kafka source; with includeHeaders also the headers; or those of the option columns.
 
         Keys and values have the types of their formats. Options are checked here too, as far as batch and streaming
-        reads have them in common: `load()` asks for the schema, so a mistake is said there. When a stream starts it
-        would be too late: pyspark hides what streamReader() raises behind an UnboundLocalError of its own.
+        reads have them in common: `load()` asks for the schema, so a mistake is said there, before the stream starts.
 
         Raises:
             ConfigError: a malformed or unknown option, an unknown column, or no schema can be found.
@@ -138,9 +137,12 @@ class HeadraceSource(DataSource):
         return BatchReader(options, *self._columns(schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """The reader of a streaming query."""
-        options = SourceOptions.parse(self.options, streaming=True)
-        return StreamReader(options, *self._columns(schema))
+        """The reader of a streaming query. What is wrong with it is said by its methods: see `RefusedStream`."""
+        try:
+            options = SourceOptions.parse(self.options, streaming=True)
+            return StreamReader(options, *self._columns(schema))
+        except Exception as error:  # a registry may not answer, a package may be missing
+            return RefusedStream(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """The writer of a batch query; a topic can only be appended to."""
@@ -393,3 +395,22 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing to do: Spark's checkpoint holds the offsets."""
+
+
+class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The reader of a stream that cannot start: whatever Spark asks first is answered with the reason.
+
+    pyspark hides what `streamReader()` itself raises behind an UnboundLocalError of its own.
+
+    Args:
+        error: the reason.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def _refuse(self, *_: Any) -> Any:
+        raise self._error
+
+    initialOffset = getDefaultReadLimit = prepareForTriggerAvailableNow = _refuse  # noqa: N815 - Spark's names
+    latestOffset = partitions = read = _refuse  # noqa: N815 - Spark's name

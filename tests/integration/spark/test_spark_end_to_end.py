@@ -156,6 +156,24 @@ def test_a_wrong_option_of_a_stream_is_one_clear_line_at_load(spark, brokers, fi
     assert "UnboundLocalError" not in str(caught.value)
 
 
+@pytest.mark.parametrize("trigger", [{"availableNow": True}, {"processingTime": "0 seconds"}, {"once": True}])
+@pytest.mark.parametrize(("schema", "given", "said"), [
+    (None, {"endingOffsets": "latest"}, "endingOffsets"),
+    ("value binary", {"maxTriggerDelay": "a while"}, "maxTriggerDelay must be a time"),
+    ("value string", {}, "column value must be binary and nullable, not string"),
+])
+def test_what_only_a_started_stream_can_see_is_one_clear_line(
+    spark, brokers, filled, tmp_path, trigger, schema, given, said
+):
+    reading = spark.readStream.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", filled)
+    frame = (reading.schema(schema) if schema else reading).options(**given).load()
+    query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(**trigger).start()
+    with pytest.raises(Exception, match=said) as caught:
+        query.awaitTermination(60)
+    assert "ConfigError" in str(caught.value)
+    assert "UnboundLocalError" not in str(caught.value)
+
+
 def test_a_table_takes_its_options_with_each_query(spark, brokers, filled):
     spark.sql("CREATE TABLE of_headrace USING headrace")
     try:

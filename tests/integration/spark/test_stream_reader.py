@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
 
 from headrace.errors import ConfigError
 from headrace.spark.plan import EARLIEST, DataLossError, Range
@@ -396,6 +396,19 @@ def test_columns_are_chosen_by_an_option():
 def test_a_wrong_option_is_refused_when_spark_asks_for_the_schema_at_load(given, said):
     with pytest.raises(ConfigError, match=said.replace("?", r"\?")):
         HeadraceSource({**OPTIONS, **given}).schema()
+
+
+@pytest.mark.parametrize("ask", [
+    lambda reader: reader.initialOffset(), lambda reader: reader.getDefaultReadLimit(),
+    lambda reader: reader.prepareForTriggerAvailableNow(), lambda reader: reader.latestOffset({}, ReadAllAvailable()),
+    lambda reader: reader.partitions({}, {}), lambda reader: reader.read(None),
+])
+def test_a_stream_with_a_wrong_option_has_a_reader_that_says_so_whatever_it_is_asked(ask):
+    reader = HeadraceSource({**OPTIONS, "endingOffsets": "latest"}).streamReader(schema_of("value binary"))
+    assert isinstance(reader, SupportsTriggerAvailableNow)
+    with pytest.raises(ConfigError, match="endingOffsets"):
+        ask(reader)
+    reader.stop()
 
 
 def test_a_table_is_made_without_options():
