@@ -7,6 +7,7 @@ Read next: `client.consumer.range_reader`, `records.columns.arrow`.
 from __future__ import annotations
 
 import logging
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -16,7 +17,8 @@ import pyarrow
 
 from headrace.client.consumer.kept_readers import KeptReaders
 from headrace.client.consumer.range_reader import FetchedRange, OffsetRange, RangeReader
-from headrace.errors import KafkaError, KafkaException
+from headrace.errors import KafkaError, KafkaException, SerializationError
+from headrace.records import Cursor
 from headrace.records.columns.arrow import to_arrow
 from headrace.spark.options import SourceOptions
 from headrace.spark.plan import DataLossError, Range
@@ -30,6 +32,9 @@ _ANOTHER: Final = (KafkaError.UNKNOWN_TOPIC_ID, KafkaError.UNKNOWN_TOPIC_OR_PART
 """The topic or partition is gone, says a broker; it may lag behind, so nothing is lost unless others say so too."""
 _ATTEMPTS: Final = 3
 """What is left may be lost as well, while it is read."""
+_BOUNDS: Final = ((1 << 63) - 1, -(1 << 63))
+"""What `to_arrow` has in the place of a timestamp beyond them; no whole milliseconds make these microseconds."""
+_BEYOND: Final = [struct.pack("=q", bound) for bound in _BOUNDS]
 _DEFAULTS: Final = {"isolation.level": "read_committed"}
 _READERS: Final = KeptReaders()
 _log = logging.getLogger("headrace")
@@ -47,6 +52,7 @@ def read_columns(
 
     Raises:
         DataLossError: records are gone, and failOnDataLoss is set.
+        SerializationError: a timestamp is to be read that Spark's type cannot have.
         KafkaException: the brokers did not answer in time, or refused.
     """
     for attempts_left in reversed(range(_ATTEMPTS)):
@@ -124,6 +130,27 @@ def rows_of(fetched: FetchedRange, stop: int, columns: list[str]) -> Iterator[py
             aborted=fetched.aborted, columns=columns,
         )
         batch = batch.select(columns)
+        if "timestamp" in columns:
+            _check_timestamps(batch.column("timestamp"), fetched, at, stop)
         for row in range(0, batch.num_rows, _ROWS):
             yield batch.slice(row, _ROWS)
         at = max(after, at + 1)
+
+
+def _check_timestamps(column: pyarrow.Array, fetched: FetchedRange, at: int, stop: int) -> None:
+    """Refuse a timestamp that would be shown as another one. Numbers are compared only if there are bytes like theirs.
+
+    Raises:
+        SerializationError: a timestamp has more than 64 bits in microseconds.
+    """
+    raw = column.buffers()[1].to_pybytes()
+    if not any(each in raw for each in _BEYOND) or not any(number in _BOUNDS for number in memoryview(raw).cast("q")):
+        return
+    cursor = Cursor(fetched.data, fetched.topic, fetched.partition, at, aborted=fetched.aborted)
+    while (message := next(iter(cursor.take(1)), None)) is not None and (message.offset() or 0) < stop:
+        _, milliseconds = message.timestamp()
+        if not _BOUNDS[1] <= milliseconds * 1000 <= _BOUNDS[0]:
+            raise SerializationError(
+                f"the timestamp of {fetched.topic}[{fetched.partition}]@{message.offset()} cannot be read: "
+                f"{milliseconds} ms have more than 64 bits in microseconds, as Spark counts them. Leave the column "
+                "timestamp out (option columns) to read such records")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -15,13 +16,15 @@ from headrace.admin import AdminClient
 from headrace.client.consumer import range_reader
 from headrace.client.consumer.log_view import LogView
 from headrace.client.consumer.range_reader import FetchedRange, OffsetRange, RangeReader
+from headrace.errors import SerializationError
 from headrace.slotted import replace
 from headrace.spark import range_columns
 from headrace.spark.options import SourceOptions
 from headrace.spark.plan import DataLossError, Range
-from headrace.spark.range_columns import read_columns
+from headrace.spark.range_columns import read_columns, rows_of
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import TopicPartition
+from tests.unit.records.samples import batch
 
 COUNT, PATIENCE_S = 200, 10
 
@@ -146,6 +149,30 @@ def test_a_topic_that_was_deleted_since_is_lost_and_not_late(
         read(broker, wanted, subscribe=f"t,{topic}")
     assert read(broker, wanted, subscribe=f"t,{topic}", failOnDataLoss="false") == expected((1, 7, 9))
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("at", [(1 << 63) // 1000 + 1, (1 << 63) - 1])
+def test_a_timestamp_beyond_spark_s_type_fails_the_task_unless_its_column_or_the_record_is_left_out(
+    broker: EmbeddedBroker, topic: str, at: int
+) -> None:
+    with Producer({"bootstrap.servers": broker.bootstrap_servers}) as out:
+        for timestamp in ((1 << 63) // 1000, 16, at):
+            out.produce(topic, b"v", partition=0, timestamp=timestamp)
+    wanted = [Range(topic, 0, 1, 3)]
+    with pytest.raises(SerializationError, match=rf"timestamp of {topic}\[0\]@2 cannot be read: {at} ms have more"):
+        read(broker, wanted, ["timestamp"], subscribe=topic)
+    assert read(broker, wanted, ["value"], subscribe=topic) == [(b"v",), (b"v",)]
+    assert read(broker, [Range(topic, 0, 0, 2)], ["offset", "timestampType"], subscribe=topic) == [(0, 0), (1, 0)]
+    assert len(read(broker, [Range(topic, 0, 1, 2)], subscribe=topic)) == 1
+
+
+def test_bytes_like_those_of_a_timestamp_beyond_are_none() -> None:
+    data = batch([(each, None, b"a", []) for each in (0, 16, (1 << 63) // 1000, -((1 << 63) // 1000))])
+    raw = array("q", [1000 * each for each in (0, 16)]).tobytes()
+    assert any(each in raw for each in range_columns._BEYOND)
+    (rows,) = rows_of(FetchedRange(data, 0, 4, None, 4, 0, "t", 0), 4, ["timestamp"])
+    assert rows.column("timestamp").cast("int64").to_pylist() == [
+        1000 * each for each in (0, 16, (1 << 63) // 1000, -((1 << 63) // 1000))]
 
 
 def test_a_task_is_sure_of_a_deleted_topic_long_before_its_timeout(
