@@ -45,6 +45,7 @@ __all__ = [
     "limit_rows_of_partitions",
     "logged_epochs",
     "logged_ids",
+    "losses",
     "made_anew",
     "parse_offsets",
     "ranges",
@@ -65,6 +66,11 @@ _VERSION: Final = "@v"
 _IDS: Final = "@ids"
 _EPOCHS: Final = "@epochs"
 _NEWEST: Final = 2
+_GONE: Final = "no longer exist"
+_ANEW: Final = "belong to a topic that was deleted and made anew"
+_CUT: Final = "lack records that were read, after an election of a leader that had not got them"
+_SHRUNK: Final = "end before the offsets reached so far, as after a topic was made anew"
+_BEGUN: Final = "were added after the query began and have lost their first records since"
 
 
 class DataLossError(RuntimeError):
@@ -233,28 +239,43 @@ def advance(
         cut: where the logs end that new leaders hold, of partitions that have lost what was read.
 
     Raises:
-        DataLossError: a partition vanished, its topic was made anew, or it ends before the place reached so far.
+        DataLossError: there are `losses`.
     """
-    gone = [tp for tp in start if tp not in latest]
-    cut = {tp: end for tp, end in (cut or {}).items() if tp in latest and tp[0] not in anew}
-    other = [tp for tp in start if tp in latest and tp[0] in anew]
-    shrunk = [tp for tp in start if tp in latest and latest[tp] < start[tp] and tp not in cut and tp not in other]
     if fail_on_data_loss:
-        _refuse_losses({"no longer exist": gone, "belong to a topic that was deleted and made anew": other,
-                        "lack records that were read, after an election of a leader that had not got them": list(cut),
-                        "end before the offsets reached so far, as after a topic was made anew": shrunk})
-    moved = {tp: earliest.get(tp, 0) for tp in latest if tp not in start or tp in shrunk or tp in other} | cut
+        for lost in losses(start, earliest, latest, anew=anew, cut=cut):
+            raise DataLossError(f"records may be lost: {lost}. Set failOnDataLoss to false to go on with what there "
+                                "is, or start with a new checkpoint")
+    changed = _changed(start, earliest, latest, anew, cut or {})
+    again = {*changed[_ANEW], *changed[_SHRUNK]}
+    moved = {tp: earliest.get(tp, 0) for tp in latest if tp not in start or tp in again}
+    moved |= {tp: end for tp, end in (cut or {}).items() if tp in changed[_CUT]}
     return {tp: moved.get(tp, start.get(tp, 0)) for tp in latest}
 
 
-def _refuse_losses(losses: Mapping[str, list[Tp]]) -> None:
-    for why, tps in losses.items():
-        if tps:
-            what = ", ".join(f"{t}[{p}]" for t, p in sorted(tps))
-            raise DataLossError(
-                f"records may be lost: {what} {why}. Set failOnDataLoss to false to go on with what there is, "
-                "or start with a new checkpoint"
-            )
+def losses(
+    start: Offsets, earliest: Offsets, latest: Offsets, *, anew: Collection[str] = (), cut: Offsets | None = None
+) -> list[str]:
+    """What may be lost, for people: a partition vanished, its topic was made anew, it ends before the place reached so
+    far, or it is new and does not begin at offset 0. For the arguments see `advance`.
+    """
+    changed = _changed(start, earliest, latest, anew, cut or {})
+    return [f"{', '.join(f'{t}[{p}]' for t, p in sorted(tps))} {why}" for why, tps in changed.items() if tps]
+
+
+def _changed(
+    start: Offsets, earliest: Offsets, latest: Offsets, anew: Collection[str], cut: Offsets
+) -> dict[str, list[Tp]]:
+    """Partitions that may have lost records, each once, by what is the matter with them."""
+    there = [tp for tp in start if tp in latest]
+    other = [tp for tp in there if tp[0] in anew]
+    by_election = [tp for tp in cut if tp in latest and tp[0] not in anew]
+    return {
+        _GONE: [tp for tp in start if tp not in latest],
+        _ANEW: other,
+        _CUT: by_election,
+        _SHRUNK: [tp for tp in there if latest[tp] < start[tp] and tp not in by_election and tp not in other],
+        _BEGUN: [tp for tp in latest if tp not in start and earliest.get(tp, 0) > 0],
+    }
 
 
 def checked_end(start: Offsets, end: Offsets, too_short: Offsets, *, fail_on_data_loss: bool) -> Offsets:

@@ -14,6 +14,7 @@ Read next: `headrace.spark.plan` for the arithmetic, `headrace.spark.sink` for t
 # pyspark is not followed by the type checker, so its base classes are Any.
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -38,6 +39,7 @@ from headrace.spark.plan import (
     limit_rows_of_partitions,
     logged_epochs,
     logged_ids,
+    losses,
     made_anew,
     ranges,
     share_tasks,
@@ -71,6 +73,7 @@ _IDLE_WITH_STOP_FILE_S: Final = 0.25
 _PAUSE_S: Final = 0.05
 """Between two looks while records come in that are not to be read yet."""
 _NO_LIMIT: Final = (1 << 63) - 1
+_log = logging.getLogger("headrace")
 _OF_A_TABLE: Final = "provider"
 """A property that Spark gives where a table is made, among others of its own; options come with each query."""
 
@@ -255,6 +258,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: dict[str, Any] | None = None
         self._target: Offsets | None = None
         self._latest: Offsets = {}
+        self._warned: list[str] = []
         self._idle_s = _IDLE_S[0]
         self._last_batch_s = float("-inf")  # a query that starts takes what there is, as in Spark's connector
 
@@ -358,7 +362,17 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         cut = self._cut(logged_epochs(logged), reached, anew)
         unread = [tp for tp in latest if tp not in reached or latest[tp] < reached[tp] or tp[0] in anew]
         earliest = self._cluster.earliest(unread)
+        if not self.options.fail_on_data_loss:
+            self._warn_of(losses(reached, earliest, latest, anew=anew, cut=cut))
         return advance(reached, earliest, latest, fail_on_data_loss=self.options.fail_on_data_loss, anew=anew, cut=cut)
+
+    def _warn_of(self, lost: list[str]) -> None:
+        """Spark asks again and again until there is a batch: each loss is said once."""
+        for each in lost:
+            if each not in self._warned:
+                _log.warning("records may be lost: %s. The query goes on with what there is, as failOnDataLoss is "
+                             "false", each)
+        self._warned = lost
 
     def _cut(self, epochs: Offsets, reached: Offsets, anew: set[str]) -> Offsets:
         """Where the logs of new leaders end that lack what was read, after an unclean election (KIP-320)."""

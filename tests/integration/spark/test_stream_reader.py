@@ -194,9 +194,28 @@ def test_new_partitions_are_read_from_their_beginning():
     view = FakeView(p0=(0, 10))
     reader = reader_on(view, startingOffsets="latest")
     start = logged(reader.initialOffset())
+    view.first["t", 1], view.end["t", 1] = 0, 9
+    end = reader.latestOffset(start, ReadAllAvailable())
+    assert ranges_of(reader, start, end) == [Range("t", 1, 0, 9)]
+
+
+def test_a_new_partition_that_has_lost_records_stops_the_query_or_is_warned_of_once(caplog):
+    view = FakeView(p0=(0, 10))
+    reader = reader_on(view)
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
     view.first["t", 1], view.end["t", 1] = 4, 9
+    with pytest.raises(DataLossError, match=r"t\[1\] were added after the query began"):
+        reader.latestOffset(start, ReadAllAvailable())
+    reader = reader_on(view, failOnDataLoss="false", minOffsetsPerTrigger="6", maxTriggerDelay="10m")
+    reader._last_batch_s = time.monotonic()  # so that it waits for more
+    assert reader.latestOffset(start, reader.getDefaultReadLimit()) == start
     end = reader.latestOffset(start, ReadAllAvailable())
     assert ranges_of(reader, start, end) == [Range("t", 1, 4, 9)]
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+    assert caplog.messages[0].startswith("records may be lost: t[1] were added after the query began")
+    view.end["t", 1] = 12
+    reader.latestOffset(logged(end), ReadAllAvailable())
+    assert len(caplog.records) == 1
 
 
 def test_a_partition_that_vanished_stops_the_query():

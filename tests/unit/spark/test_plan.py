@@ -22,6 +22,7 @@ from headrace.spark.plan import (
     limit_rows_of_partitions,
     logged_epochs,
     logged_ids,
+    losses,
     made_anew,
     ranges,
     share_tasks,
@@ -106,7 +107,22 @@ def test_offsets_are_shown_in_order():
 
 
 def test_new_partitions_start_at_their_earliest_record():
-    assert advance({A: 5}, {B: 2}, {A: 9, B: 7}, fail_on_data_loss=True) == {A: 5, B: 2}
+    assert advance({A: 5}, {B: 0}, {A: 9, B: 7}, fail_on_data_loss=True) == {A: 5, B: 0}
+    assert advance({A: 5}, {B: 2}, {A: 9, B: 7}, fail_on_data_loss=False) == {A: 5, B: 2}
+
+
+def test_a_new_partition_that_does_not_begin_at_0_is_data_loss():
+    with pytest.raises(DataLossError, match=r"a\[1\] were added after the query began and have lost"):
+        advance({A: 5}, {B: 2}, {A: 9, B: 7}, fail_on_data_loss=True)
+
+
+def test_each_partition_is_named_once_with_what_is_the_matter_with_it():
+    new = ("c", 0)
+    assert losses({A: 5, B: 5, C: 5}, {new: 1, A: 0}, {A: 3, C: 3, new: 4}, anew={"a"}, cut={C: 3, A: 1}) == [
+        "a[1] no longer exist", "a[0] belong to a topic that was deleted and made anew",
+        "b[0] lack records that were read, after an election of a leader that had not got them",
+        "c[0] were added after the query began and have lost their first records since"]
+    assert losses({A: 5}, {A: 5, B: 0}, {A: 5, B: 0}) == []
 
 
 def test_a_deleted_partition_is_data_loss():
