@@ -20,7 +20,7 @@ from headrace.schemas.proto.proto_text import proto_text
 from headrace.schemas.protobuf_compatibility import incompatible_files
 from headrace.slotted import slotted
 
-__all__ = ["ParsedProtobuf", "files_of_set", "parse_protobuf"]
+__all__ = ["ParsedProtobuf", "files_of_set", "imports_of", "parse_protobuf"]
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 
@@ -82,6 +82,18 @@ def parse_protobuf(text: str, references: Sequence[ReferencedSchema] = ()) -> Pa
     names = ProtoNames(_file(text, others), others)
     check_file(names)
     return ParsedProtobuf(names)
+
+
+def imports_of(text: str) -> list[str]:
+    """The paths of the files that a file imports itself.
+
+    Args:
+        text: a .proto file, or a `FileDescriptorProto` in base64.
+
+    Raises:
+        InvalidSchemaError: the text is no .proto file.
+    """
+    return [path for _, path in _file(text, {}).imports]
 
 
 def files_of_set(text: str, message: str = "") -> tuple[str, tuple[tuple[str, str], ...]] | None:

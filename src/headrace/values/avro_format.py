@@ -42,6 +42,10 @@ class AvroFormat:
         """See `SchemaFormat.derived`."""
         return SchemaText(derived_avro(data_type, name))
 
+    def imports(self, text: str) -> Sequence[str]:
+        """See `SchemaFormat.imports`."""
+        return ()
+
     def record_name(self, schema: SchemaText, message: str = "") -> str:
         """See `SchemaFormat.record_name`."""
         root = _parsed(schema).root

@@ -44,6 +44,10 @@ class JsonFormat:
         """See `SchemaFormat.derived`."""
         return SchemaText(ddl_text(data_type))
 
+    def imports(self, text: str) -> Sequence[str]:
+        """See `SchemaFormat.imports`."""
+        return ()
+
     def record_name(self, schema: SchemaText, message: str = "") -> str:
         """See `SchemaFormat.record_name`."""
         return message
@@ -75,6 +79,10 @@ class JsonSchemaFormat:
     def derived(self, data_type: pyarrow.DataType, name: str) -> SchemaText:
         """See `SchemaFormat.derived`."""
         return SchemaText(derived_json_schema(data_type, name))
+
+    def imports(self, text: str) -> Sequence[str]:
+        """See `SchemaFormat.imports`."""
+        return ()
 
     def record_name(self, schema: SchemaText, message: str = "") -> str:
         """See `SchemaFormat.record_name`. It is the title."""

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from headrace.client.schema_serdes.codecs.protobuf_codec import is_builtin
 from headrace.schemas.columns.protobuf.protobuf_derived import derived_protobuf
 from headrace.schemas.columns.protobuf.protobuf_plan import message_at, message_named, place_of
 from headrace.schemas.columns.protobuf_columns import ProtobufColumns
 from headrace.schemas.parsed import InvalidSchemaError, ReferencedSchema
-from headrace.schemas.protobuf import ParsedProtobuf, files_of_set, parse_protobuf
+from headrace.schemas.protobuf import ParsedProtobuf, files_of_set, imports_of, parse_protobuf
 from headrace.values.schema_formats import SchemaText
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class ProtobufFormat:
     def derived(self, data_type: pyarrow.DataType, name: str) -> SchemaText:
         """See `SchemaFormat.derived`."""
         return SchemaText(derived_protobuf(data_type, name))
+
+    def imports(self, text: str) -> Sequence[str]:
+        """See `SchemaFormat.imports`."""
+        return [path for path in imports_of(text) if not is_builtin(path)]
 
     def record_name(self, schema: SchemaText, message: str = "") -> str:
         """See `SchemaFormat.record_name`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from headrace.client.registry.schema_cache import LruCache
@@ -16,8 +16,9 @@ from headrace.client.schema_serdes.registry_steps import run
 from headrace.client.schema_serdes.schema_references import referenced
 from headrace.errors import ConfigError, SchemaRegistryError, SerializationError
 from headrace.interpreter import SteadyLock
-from headrace.types.registry import Schema
-from headrace.values.schema_formats import SchemaText
+from headrace.schemas.parsed import InvalidSchemaError
+from headrace.types.registry import RegisteredSchema, Schema, SchemaReference
+from headrace.values.schema_formats import SchemaFormat, SchemaText
 from headrace.values.value_format import ValueFormat
 
 __all__ = ["NO_SUCH_SCHEMA_S", "RegistryAccess", "UnknownSchemaError", "registry_of"]
@@ -90,31 +91,55 @@ class RegistryAccess:
         assert found.schema is not None
         return found.schema_id, self._text(found.schema)
 
-    def number_of(self, subject: str, schema_type: str, schema: SchemaText, register: bool) -> int:
+    def number_of(self, subject: str, kind: SchemaFormat, schema: SchemaText, register: bool) -> int:
         """The id of a schema under a subject.
 
         Args:
             subject: its name.
-            schema_type: AVRO, PROTOBUF or JSON.
-            schema: the schema, without references.
-            register: register it if it is not there.
+            kind: Avro, Protobuf or JSON Schema.
+            schema: the schema.
+            register: register it, and what it imports, if it is not there.
 
         Raises:
             ConfigError: it is not there.
+            InvalidSchemaError: what it imports comes in a wrong order.
             SchemaRegistryError: it is not compatible with earlier versions, or the registry did not answer.
         """
-        given = Schema(schema.text, schema_type)
+        given = Schema(schema.text, kind.schema_type, self._references(kind, schema, register))
         if register:
             return self._client.register_schema(subject, given)
+        number = self._found(subject, given).schema_id
+        assert number is not None
+        return number
+
+    def _references(self, kind: SchemaFormat, schema: SchemaText, register: bool) -> list[SchemaReference]:
+        """What a schema imports, each under its own name as subject, where the registry's serializers put it."""
+        texts, known = dict(schema.references), dict[str, SchemaReference]()
+        if not texts:
+            return []
+        imports = {name: [one for one in kind.imports(text) if one in texts]
+                   for name, text in (("", schema.text), *schema.references)}
+        needed = _reachable(imports)
+        for name, text in schema.references:  # each is behind those that it imports
+            if name not in needed:
+                continue
+            late = [one for one in imports[name] if one not in known]
+            if late:
+                raise InvalidSchemaError(f"{name} imports {', '.join(late)[:200]}, which does not come before it")
+            given = Schema(text, kind.schema_type, [known[one] for one in imports[name]])
+            if register:
+                self._client.register_schema(name, given)
+            known[name] = SchemaReference(name, name, self._found(name, given).version)
+        return [known[one] for one in imports[""]]
+
+    def _found(self, subject: str, schema: Schema) -> RegisteredSchema:
         try:
-            found = self._client.lookup_schema(subject, given).schema_id
+            return self._client.lookup_schema(subject, schema)
         except SchemaRegistryError as error:
             if error.http_status_code != _NOT_FOUND:
                 raise
             raise ConfigError(f"the schema is not registered under subject {subject}: register it, or allow it by "
                               "auto.register") from None
-        assert found is not None
-        return found
 
     def _text(self, schema: Schema) -> SchemaText:
         if schema.schema_str is None:
@@ -122,6 +147,17 @@ class RegistryAccess:
         others = run(referenced(schema, self._client)) if schema.references else {}
         references = tuple((name, each.schema_str or "") for name, each in others.items())
         return SchemaText(schema.schema_str, references, is_registered=True)
+
+
+def _reachable(imports: Mapping[str, Sequence[str]]) -> set[str]:
+    """What the schema without a name imports, directly or not: a set of files may have others beside."""
+    found, left = set[str](), [*imports[""]]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += imports[name]
+    return found
 
 
 _lock = SteadyLock()

@@ -85,6 +85,9 @@ class SchemaFormat(Protocol):
             SerializationError: the format has no such type.
         """
 
+    def imports(self, text: str) -> Sequence[str]:
+        """The names by which the text of a given schema refers to others, without those that each registry has."""
+
     def record_name(self, schema: SchemaText, message: str = "") -> str:
         """The full name that subjects are named by."""
 

@@ -110,7 +110,7 @@ class ValueEncoder:
 
         subject = subject_of(self._format, topic, self._kind.record_name(schema, self._format.message))
         registry = registry_of(self._format)
-        return registry.number_of(subject, self._kind.schema_type, schema, self._format.auto_register)
+        return registry.number_of(subject, self._kind, schema, self._format.auto_register)
 
 
 _lock = SteadyLock()

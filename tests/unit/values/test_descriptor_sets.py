@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,14 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("google.protobuf")
 
 import pyarrow as pa
-from google.protobuf import descriptor_pb2, timestamp_pb2
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, timestamp_pb2
 
 from headrace.errors import ConfigError
+from headrace.schema_registry.protobuf import ProtobufSerializer
+from headrace.schema_registry.schema_registry_client import SchemaReference, SchemaRegistryClient
 from headrace.schemas.parsed import InvalidSchemaError, ReferencedSchema
 from headrace.schemas.protobuf import files_of_set, parse_protobuf
+from headrace.serialization import MessageField, SerializationContext
 from headrace.values.value_decoder import ValueDecoder
 from headrace.values.value_encoder import ValueEncoder
 from headrace.values.value_format import ValueFormat
@@ -106,3 +111,87 @@ def test_a_compiled_file_is_no_schema_of_another_format(tmp_path: Path) -> None:
     (tmp_path / "set").write_bytes(b"\x0a\xff")
     with pytest.raises(ConfigError, match=r"option value\.schema\.file cannot be read: 'utf-8' codec"):
         ValueFormat.parse({"value.format": "avro", "value.schema.file": str(tmp_path / "set")}, "value")
+
+
+CHAIN = {
+    "base.proto": 'syntax = "proto3"; package q; message Base { int32 n = 1; }',
+    "left.proto": 'syntax = "proto3"; package q; import "base.proto"; message Left { Base base = 1; }',
+    "right.proto": 'syntax = "proto3"; package q; import "base.proto"; message Right { Base base = 1; }',
+    "beside.proto": 'syntax = "proto3"; package q; import "base.proto"; message Beside { Base base = 1; }',
+    "main.proto": 'syntax = "proto3"; package q; import "left.proto"; import "google/protobuf/timestamp.proto"; '
+                  'import "right.proto"; message Main { Left left = 1; Right right = 2; }',
+}
+
+
+def chain(*paths: str) -> str:
+    """A set of files of `CHAIN`, in this order."""
+    made = descriptor_pb2.FileDescriptorSet()
+    others = [ReferencedSchema(path, text) for path, text in CHAIN.items()]
+    for path in paths:
+        parsed = parse_protobuf(CHAIN[path], others[:[*CHAIN].index(path)])
+        made.file.append(descriptor_pb2.FileDescriptorProto.FromString(parsed.descriptor(path)))
+    return as_text(made.SerializeToString())
+
+
+@pytest.fixture
+def url() -> str:
+    return f"mock://{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def registry(url: str) -> Iterator[SchemaRegistryClient]:
+    with SchemaRegistryClient.new_client({"url": url}) as client:
+        yield client
+
+
+def in_registry(url: str, **given: str) -> ValueFormat:
+    return ValueFormat.parse({"value.format": "protobuf", "schema.registry.url": url, **{
+        f"value.{name.replace('_', '.')}": each for name, each in given.items()}}, "value")
+
+
+def test_the_imports_of_a_set_are_registered_as_references_of_what_imports_them(
+    url: str, registry: SchemaRegistryClient
+) -> None:
+    of = in_registry(url, schema=chain(*CHAIN))
+    kind = pa.struct([(side, pa.struct([("base", pa.struct([("n", pa.int32())]))])) for side in ("left", "right")])
+    values = pa.array([{"left": {"base": {"n": 1}}, "right": {"base": {"n": 2}}}], kind)
+    payloads = ValueEncoder(of, "t", kind).encode(values)
+    assert sorted(registry.get_subjects()) == ["base.proto", "left.proto", "right.proto", "t-value"]
+
+    def references(subject: str) -> Any:
+        found = registry.get_latest_version(subject)
+        return found.version, found.schema and found.schema.references
+
+    base = SchemaReference("base.proto", "base.proto", 1)
+    assert references("t-value") == (1, [SchemaReference(name, name, 1) for name in ("left.proto", "right.proto")])
+    assert references("left.proto") == references("right.proto") == (1, [base])
+    assert references("base.proto") == (1, [])
+    found = ValueDecoder(planned_read(in_registry(url), ["t"]))  # all that it needs comes from the registry
+    assert found.decode(payloads).values.equals(values)
+    ValueEncoder(of, "t", kind)
+    assert registry.get_versions("left.proto") == [1]  # as it was
+
+
+def test_imports_that_may_not_be_registered_must_be_there_as_the_serializer_registers_them(
+    url: str, registry: SchemaRegistryClient
+) -> None:
+    of = in_registry(url, schema=as_text(descriptor_set()), auto_register="false")
+    kind = pa.struct([("id", pa.int32())])
+    with pytest.raises(ConfigError, match=r"not registered under subject money\.proto: .* allow it by auto\.register"):
+        ValueEncoder(of, "t", kind)
+    assert registry.get_subjects() == []
+    pool = descriptor_pool.DescriptorPool()
+    for file in descriptor_pb2.FileDescriptorSet.FromString(descriptor_set()).file:
+        pool.Add(file)
+    order = message_factory.GetMessageClass(pool.FindMessageTypeByName("p.Order"))
+    by_serializer = ProtobufSerializer(order, registry)(order(id=5), SerializationContext("t", MessageField.VALUE))
+    assert ValueEncoder(of, "t", kind).encode(pa.array([{"id": 5}], kind)).to_pylist() == [by_serializer]
+
+
+def test_a_file_of_a_set_that_comes_before_what_it_imports_is_refused_by_name(
+    url: str, registry: SchemaRegistryClient
+) -> None:
+    of = in_registry(url, schema=chain("left.proto", "base.proto", "right.proto", "main.proto"))
+    with pytest.raises(InvalidSchemaError, match=r"left\.proto imports base\.proto, which does not come before it"):
+        ValueEncoder(of, "t", pa.struct([("left", pa.struct([]))]))
+    assert registry.get_subjects() == []
