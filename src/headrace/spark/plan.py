@@ -241,10 +241,9 @@ def advance(
     Raises:
         DataLossError: there are `losses`.
     """
-    if fail_on_data_loss:
-        for lost in losses(start, earliest, latest, anew=anew, cut=cut):
-            raise DataLossError(f"records may be lost: {lost}. Set failOnDataLoss to false to go on with what there "
-                                "is, or start with a new checkpoint")
+    if fail_on_data_loss and (lost := losses(start, earliest, latest, anew=anew, cut=cut)):
+        raise DataLossError(f"records may be lost: {'; '.join(lost)}. Set failOnDataLoss to false to go on with what "
+                            "there is, or start with a new checkpoint")
     changed = _changed(start, earliest, latest, anew, cut or {})
     again = {*changed[_ANEW], *changed[_SHRUNK]}
     moved = {tp: earliest.get(tp, 0) for tp in latest if tp not in start or tp in again}
