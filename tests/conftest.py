@@ -10,10 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _HERE = Path(__file__).parent
 _DEAR = ("integration/spark", "integration/kafka", "integration/foreign", "unit/broker", "unit/decode")
 """Folders whose tests share a cluster or a Spark session: one process has them all. What takes longest comes first."""
+
+
+settings.register_profile(
+    "on any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # it may be busy with other things
+settings.load_profile("on any machine")
 
 
 def _scope(path: str) -> str:

@@ -87,7 +87,7 @@ def went_through(twin: Any, columns: list[Any], codec: int) -> list[Any]:
     return [row for part in found for row in part]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=rows_of, key=st.sampled_from(BYTES), value=st.sampled_from(BYTES), number=st.sampled_from(NUMBERS),
        time=st.sampled_from(TIMES), name=st.sampled_from(TEXTS), content=st.sampled_from(BYTES),
        codec=st.integers(0, 4), outer=st.sampled_from(["list", "large_list", "list_view", "large_list_view", "map"]),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headrace.errors import KafkaException
 from tests.unit.records.samples import contents, fields, names, timestamps
 
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @quick

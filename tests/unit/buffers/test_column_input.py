@@ -17,7 +17,7 @@ from tests.unit.records.samples import contents
 
 __all__ = ["turns"]
 
-quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def cells(*values: bytes) -> BinaryInput:

@@ -118,7 +118,7 @@ def test_records_inside_of_requests_and_replies_are_shown_with_their_topic_by_na
     assert "topic_id: EjRWeBI0VngSNFZ4EjRWeA (orders)" in text
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.integers(0, 2**32 - 1), st.booleans())
 def test_splits_reorderings_and_retransmissions_of_a_stream_give_the_same_frames(seed, step, first, again):
     chance = random.Random(seed)
@@ -132,7 +132,7 @@ def test_splits_reorderings_and_retransmissions_of_a_stream_give_the_same_frames
     assert bodies(frames_of(start + [middle[place] for place in order])) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 400), st.integers(0, 2**32 - 1))
 def test_a_stream_is_the_same_bytes_however_they_were_cut_doubled_and_mixed(seed, size, first):
     chance = random.Random(seed)
@@ -288,7 +288,7 @@ def test_a_damaged_pcapng_names_what_is_wrong(decode, at, change, text):
     assert text in told.text
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=400), st.sampled_from([pcap, pcapng]), st.integers(0, 2**32 - 1), st.integers(1, 97))
 def test_random_damage_of_a_capture_raises_nothing_but_a_named_damage(noise, make, seed, step):
     chance = random.Random(seed)

@@ -104,7 +104,7 @@ def test_a_message_that_is_cut_anywhere_is_shown_up_to_there():
             rendered(found.message, version)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=200), st.booleans(), st.integers(0, 95), st.integers(0, 18))
 def test_random_bytes_as_a_frame_raise_nothing(data, is_request, key, version):
     if is_request:

@@ -233,7 +233,7 @@ def test_secrets_in_the_metadata_log_are_hidden(decode):
     assert told.text.count("<hidden ") == 4
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=300), st.integers(0, 2**32 - 1), st.integers(1, 999))
 def test_random_damage_of_a_segment_raises_nothing_and_loses_no_byte(noise, seed, size):
     import random

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.buffers import Lendable
@@ -134,7 +134,6 @@ def test_it_is_dialled_for_the_first_request_and_not_before() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=30))
-@settings(deadline=None)
 def test_requests_are_answered_once_and_in_order_whether_it_is_open_or_not(turns: list[bool]) -> None:
     async def run() -> None:
         bench = Bench()

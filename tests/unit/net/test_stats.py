@@ -5,7 +5,7 @@ import statistics
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import KafkaError
@@ -50,7 +50,6 @@ def test_a_window_has_the_percentiles_of_the_last_thousand_values() -> None:
 
 
 @given(st.lists(st.integers(0, 10_000_000), min_size=1, max_size=1_300))
-@settings(deadline=None)
 def test_a_window_looks_like_its_last_values(values: list[int]) -> None:
     window = Window()
     for value in values:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.net.timers import Timers, in_time, jitter, monotonic
@@ -31,7 +31,6 @@ def simulated(work: Callable[[Timers], Coroutine[Any, Any, None]]) -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.one_of(st.none(), st.integers(-5, 50))), max_size=30))
-@settings(deadline=None)
 def test_the_last_word_about_each_function_counts(said: list[tuple[int, int | None]]) -> None:
     async def work(timers: Timers) -> None:
         bells = [Bell() for _ in range(4)]

@@ -136,7 +136,7 @@ def test_headers_may_be_null_nameless_and_twice_there(twin: Any) -> None:
     assert twin.read_columns(data, "t", 0, 0, 9, want_headers=True).headers.total == 5
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=record_lists, more=record_lists, codec=st.integers(0, 4), first=st.integers(0, 30),
        step=st.integers(1, 9))
 def test_records_are_the_same_in_whatever_steps_they_are_taken(

@@ -71,7 +71,7 @@ def test_a_batch_with_the_brokers_time_keeps_the_producers_below(twin: Any) -> N
     assert [m.timestamp() for m in twin.Cursor(data, "t", 0, 0).take(9)] == [(1, 5), (1, 9)]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(rows=rows, first=st.integers(0, 2**40), codec=st.integers(0, 4))
 def test_what_is_written_is_read_with_its_gaps(rows: list[Any], first: int, codec: int) -> None:
     moved = [(first + row[0], *row[1:]) for row in rows]

@@ -65,7 +65,7 @@ def test_sequence_numbers_go_on_from_0_behind_the_largest() -> None:
         7, (1 << 31) - 1, 0, 1, -1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(record_lists, st.integers(0, 2**40), st.integers(0, 4)), min_size=1, max_size=4))
 def test_headers_of_batches_are_found_one_behind_the_other(given_batches: list[Any]) -> None:
     batches = [batch(rows, base_offset=first, codec=codec) for rows, first, codec in given_batches]

@@ -14,7 +14,7 @@ from headrace.errors import CorruptRecordError
 from .samples import LIMIT, Record, batch, record_lists, resum, tabled, taken, told
 
 mutations = st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4)
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @quick

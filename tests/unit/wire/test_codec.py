@@ -7,7 +7,7 @@ import pickle
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import ProtocolError
@@ -26,7 +26,7 @@ from tests.campaigns.conformance.wire_values import all_versions, random_message
 
 EVERY_VERSION = all_versions()
 IDS = [f"{cls.__name__}-v{version}" for cls, version in EVERY_VERSION]
-QUICK = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=300)
 
 any_message = st.sampled_from(EVERY_VERSION)
 randoms = st.integers(0, 2**63).map(Random)
@@ -69,7 +69,7 @@ def test_bytes_left_over_are_a_protocol_error(which: tuple[type[ApiMessage], int
         decode(cls, data + b"\0", version)
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1000)
 @given(any_message, randoms)
 def test_mutated_bytes_give_a_message_or_a_protocol_error(which: tuple[type[ApiMessage], int], random: Random) -> None:
     cls, version = which

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import KafkaException, ProtocolError
@@ -67,7 +67,6 @@ def frame_of(reply: ProduceResponse, version: int, correlation_id: int = 7) -> b
     return b"".join(encode_response(reply, version, correlation_id))[4:]
 
 
-@settings(deadline=None)
 @given(names, ids, int32, st.sampled_from([-1, 1]), int32, st.none() | names, st.lists(
     st.tuples(versions, int32, sizes), min_size=1, max_size=5))
 def test_frames_are_those_of_the_codec(name, topic_id, partition, acks, timeout_ms, client_id, frames):
@@ -102,7 +101,6 @@ def test_what_the_codec_cannot_write_is_refused_in_its_words_and_leaves_the_requ
     assert request.topic_data[0].partition_data[0].records is records
 
 
-@settings(deadline=None)
 @given(names, ids, int32, st.lists(st.tuples(with_all_numbers, int32, int64, int64, int64), min_size=1, max_size=5))
 def test_the_expected_reply_is_read_as_the_codec_reads_it(name, topic_id, partition, frames):
     template = heard(reply_of(name, topic_id, partition))
@@ -118,7 +116,6 @@ def test_the_expected_reply_is_read_as_the_codec_reads_it(name, topic_id, partit
         assert [getattr(template.part, field) for field in NUMBERS] == numbers
 
 
-@settings(deadline=None)
 @given(names, ids, int32, st.integers(0, 4))
 def test_versions_that_lack_a_number_are_left_to_the_codec(name, topic_id, partition, version):
     told = reply_of(name, topic_id, partition)
@@ -155,7 +152,6 @@ def test_a_reply_to_another_request_is_left_to_the_codec():
     assert heard(reply_of("t", UUID(int=1), 3)).read(frame_of(reply_of("t", UUID(int=1), 3), 13), 13, 8) is None
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=80), st.integers(0, 61))
 def test_damaged_frames_are_left_to_the_codec_or_differ_in_numbers_only(noise, place):
     good = frame_of(reply_of("t", UUID(int=1), 3), 13)
@@ -176,7 +172,6 @@ def fetch_of(topic: str, topic_id: UUID, partition: int, session_id: int, rack: 
         FetchTopic(topic=topic, topic_id=topic_id, partitions=[asked])])
 
 
-@settings(deadline=None)
 @given(names, ids, int32, int32, st.text(max_size=20), st.none() | names, st.lists(
     st.tuples(st.integers(7, FetchRequest.max_version), int32, int32, int64, int32), min_size=1, max_size=5))
 def test_numbers_are_put_where_the_codec_puts_them(topic, topic_id, partition, session_id, rack, client_id, frames):
@@ -203,7 +198,6 @@ def heard_fetch(reply: FetchResponse) -> RecordsReplyTemplate:
     return RecordsReplyTemplate(reply, reply.responses[0].partitions[0], FETCHED, "partition_index")
 
 
-@settings(deadline=None)
 @given(names, ids, int32, int32, st.sampled_from([None, []]), st.lists(
     st.tuples(int32, st.integers(7, FetchRequest.max_version), int32, int64, int64, int64, st.one_of(
         st.integers(1, 20_000), st.sampled_from([125, 126, 127, 128, 16_381, 16_382, 16_383, 60_000]))),
@@ -262,7 +256,6 @@ def test_whatever_else_a_reply_with_records_says_is_left_to_the_codec(change, ve
     assert (read() is None) == changed
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=80), st.integers(0, 100))
 def test_damaged_frames_with_records_are_left_to_the_codec_or_are_read_as_it_reads_them(noise, place):
     told = fetched_of("t", UUID(int=1), 3, 77, [])

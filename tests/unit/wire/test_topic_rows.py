@@ -26,7 +26,7 @@ from tests.campaigns.conformance.wire_values import random_message
 
 VERSIONS = range(MetadataResponse.min_version, MetadataResponse.max_version + 1)
 NAMES = ("error_code", "name", "topic_id", "is_internal", "partitions", "topic_authorized_operations")
-QUICK = settings(max_examples=500, deadline=None,
+QUICK = settings(max_examples=500,
                  suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 randoms = st.integers(0, 2**63).map(Random)
 any_version = st.sampled_from(VERSIONS)

@@ -112,7 +112,7 @@ def test_what_was_taken_is_told_to_the_loop_once(reading: Replies) -> None:
     assert before <= reading.lane.answered_at <= reading.lane.looked_at
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(1, 5), st.lists(st.integers(0, 400), max_size=4))
 def test_replies_that_come_in_pieces_are_taken_when_they_are_whole(twin: Any, count: int, at: list[int]) -> None:
     reading = Replies(twin)

@@ -36,7 +36,7 @@ from .ends import WAYS, connected
 TOPIC_ID, SESSION, FROM, LAST = UUID(int=7), 99, 40, 2**31 - 1
 FETCH, OTHER = object(), object()
 PATIENCE_S = 10.0
-quick = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def records(offset: int, *values: bytes, leader_epoch: int = 3) -> bytes:

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.config import CONSUMER, Config
@@ -78,7 +78,6 @@ def request_of(send: Send) -> FetchRequest:
 
 @given(st.dictionaries(st.integers(0, 30), st.integers(1, 3), max_size=12), st.sets(st.integers(0, 30)),
        st.sets(st.integers(0, 30)))
-@settings(deadline=None)
 def test_each_leader_is_asked_once_for_exactly_its_partitions_that_are_wanted(
     leaders: dict[int, int], paused: set[int], waiting: set[int]
 ) -> None:
@@ -310,7 +309,6 @@ def test_nothing_is_asked_while_all_partitions_together_have_used_the_budget() -
 
 
 @given(st.integers(1, 50), st.integers(1, 100_000), st.integers(1, 200))
-@settings(deadline=None)
 def test_a_partition_may_always_hold_one_reply_and_never_more_than_eight_of_full_size(
     count: int, partition_bytes: int, budget_kb: int
 ) -> None:
@@ -366,7 +364,6 @@ def test_a_follower_that_is_gone_from_the_cluster_is_left_for_the_leader() -> No
 @given(leaders=st.dictionaries(st.integers(0, 60), st.integers(1, 3), min_size=1, max_size=60),
        steps=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 100), st.integers(0, 100)), max_size=40),
        budget_kb=st.integers(1, 64))
-@settings(deadline=None)
 def test_what_is_queued_and_on_the_wire_stays_within_the_budget_but_for_one_reply_of_each_broker(
     leaders: dict[int, int], steps: list[tuple[int, int, int]], budget_kb: int
 ) -> None:
@@ -514,7 +511,6 @@ STEPS = st.lists(st.one_of(
 @example({4: 1}, [("lead", 0, 1), ("seek", 4, 1), ("add", 0, 1), ("land", 2, {}), ("land", 0, {}), ("land", 0, {})],
          False)  # a partition that was late was asked for beside the request that asks for it
 @given(st.dictionaries(st.integers(0, 7), st.integers(1, 3), min_size=1), STEPS, st.booleans())
-@settings(deadline=None)
 def test_requests_are_those_of_a_plan_that_looks_at_all_partitions_each_time(
     leaders: dict[int, int], steps: list[tuple[str, int, Any]], has_sessions: bool
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.config import CONSUMER, Config
@@ -225,7 +225,6 @@ def test_a_lost_session_begins_again_with_a_full_request() -> None:
     assert (again[0].template, request.session_epoch) == (None, 0)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 4), st.sampled_from([0, 5]), st.lists(
     st.one_of(st.dictionaries(st.integers(0, 3), st.integers(1, 3), max_size=3), st.sampled_from(
         ["metadata", "epoch", "pause", "resume", "seek"])), max_size=20))

@@ -69,7 +69,7 @@ def test_round_robin_skips_members_that_do_not_read_a_topic() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ASSIGNORS))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(group=GROUPS)
 def test_every_partition_has_exactly_one_reader_that_wants_it(
     name: str, group: tuple[list[MemberSubscription], dict[str, int]]
@@ -84,7 +84,7 @@ def test_every_partition_has_exactly_one_reader_that_wants_it(
     assert all(topic in topics[who] for who, keys in plan.items() for topic, _ in keys)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(group=GROUPS)
 def test_the_sticky_plan_comes_to_rest_and_is_balanced_where_all_read_the_same(
     group: tuple[list[MemberSubscription], dict[str, int]]
@@ -105,7 +105,7 @@ def test_a_new_member_gets_only_what_others_have_given_up() -> None:
     assert len(plan["a"]) == len(plan["b"]) == 2
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(count=st.integers(2, 6), partitions=st.integers(0, 30))
 def test_a_member_that_comes_takes_and_one_that_goes_leaves_no_more_than_its_share(count: int, partitions: int) -> None:
     counts = {"t": partitions, "u": 3}
@@ -177,7 +177,7 @@ def test_whoever_joins_first_all_end_up_near_what_they_read(order: tuple[str, ..
     assert plan == {"a": [("t", 1)], "b": [("t", 2)], "c": [("t", 0)]}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(count=st.integers(0, 9), of=st.lists(st.sampled_from(["", "east", "west", "north"]), min_size=1, max_size=5),
        where=st.lists(st.frozensets(st.sampled_from(["east", "west", "north"]), max_size=2), min_size=9, max_size=9))
 def test_a_group_in_racks_comes_to_rest_evenly_and_no_exchange_of_two_brings_more_of_them_near(
@@ -226,7 +226,7 @@ def test_without_a_difference_between_racks_range_deals_as_without_racks(racks: 
     assert assign_range(members, {"t": 4}, racks) == assign_range(members, {"t": 4})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(group=GROUPS, of=st.lists(st.sampled_from(["", "east", "west"]), min_size=5, max_size=5),
        where=st.lists(st.frozensets(st.sampled_from(["east", "west", "north"])), min_size=21, max_size=21))
 @pytest.mark.parametrize("name", ["range", "cooperative-sticky"])

@@ -1,7 +1,7 @@
 """What brokers older than the batch format take, and what they cannot: message sets made of batches."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import KafkaError, KafkaException
@@ -81,7 +81,6 @@ def read(data):
 
 @given(st.lists(RECORDS, min_size=1, max_size=3), st.sampled_from([NONE, GZIP, SNAPPY, LZ4]),
        st.integers(0, 2))
-@settings(deadline=None)
 def test_every_record_of_every_partition_is_in_the_message_set_in_order(partitions, codec, version):
     made = produce_for_version(asked_for(*(batch_of(records, codec) for records in partitions)), version)
     parts = made.topic_data[0].partition_data
@@ -94,7 +93,6 @@ def test_every_record_of_every_partition_is_in_the_message_set_in_order(partitio
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=1200))
-@settings(deadline=None)
 def test_exactly_the_places_of_the_records_with_headers_are_found(with_headers):
     data = batch_of([(0, None, b"v", [(b"h", b"x")] if has else []) for has in with_headers])
     assert places_with_headers(data) == [place for place, has in enumerate(with_headers) if has]

@@ -1,7 +1,7 @@
 """A batch that cannot be stored as one is sent in parts: which records, in which order, under which numbers."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import KafkaError
@@ -169,7 +169,6 @@ class Picky:
 
 @given(st.lists(st.lists(st.sampled_from(["fine", "fine", "wrong", "large"]), min_size=1, max_size=9), max_size=6),
        st.integers(1, 5), st.booleans())
-@settings(deadline=None)
 def test_what_can_be_stored_is_stored_once_in_order_and_each_record_is_reported_once(batches, most_records, idempotent):
     leader = Leader(idempotent, max_in_flight=5 if idempotent else 1)
     broker = Picky(leader, most_records, idempotent)

@@ -19,7 +19,7 @@ from tests.unit.records.samples import Record, batch, record_lists, simple
 
 pa = pytest.importorskip("pyarrow")
 
-quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Piece = tuple[str, int, bytes]
 
 

@@ -13,7 +13,7 @@ from headrace.errors import CorruptRecordError
 from headrace.records.legacy.message_set_writer import write_message_set
 from tests.unit.records.samples import Record, batch, cut, flat, record_lists, simple
 
-quick = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def test_a_column_stops_before_it_is_larger_than_arrow_allows(twin: Any) -> None:

@@ -25,7 +25,7 @@ from headrace.records.columns.joined_rows import (
 )
 from tests.unit.records.samples import Record, batch, names, timestamps
 
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 texts = st.text(max_size=30).map(str.encode)
 nearly = st.tuples(texts, st.binary(max_size=3), texts).map(b"".join)
 """UTF-8 with something in it that often is none."""

@@ -18,7 +18,7 @@ from headrace.records.legacy.message_set import resum_lz4
 from headrace.records.legacy.message_set_writer import write_message_set
 from tests.unit.records.samples import batch, contents, record_lists, resum, simple
 
-quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Rows = list[tuple[int, int, bytes | None, bytes | None]]
 
 

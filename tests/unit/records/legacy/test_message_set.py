@@ -17,7 +17,7 @@ from tests.unit.records.samples import LIMIT, contents, simple, tabled, taken, t
 
 from .by_hand import message, wrapper
 
-quick = settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+quick = settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def read(twin: Any, data: bytes, first: int = 0, **how: Any) -> list[tuple[Any, ...]]:

@@ -31,7 +31,7 @@ def test_a_wrapper_has_the_last_offset_and_the_largest_timestamp(codec: int) -> 
     assert write_message_set(1, [], codec) == b""
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(magic=st.integers(0, 1), codec=st.integers(GZIP, LZ4), first=st.integers(1, 2**40),
        rows=st.lists(st.tuples(st.integers(0, 2**40), contents, contents), min_size=1, max_size=6))
 def test_a_compressed_set_is_read_as_it_was_written(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.avro_values import as_columns, schema_and_values, without_logical, written
 from tests.unit.schemas.columns.codec_pairs import binary, decoded_both_ways, encoded_both_ways, numbers_of
 
-few = settings(max_examples=120, deadline=None)
+few = settings(max_examples=120)
 
 
 def read_by_fastavro(schema: Any, payload: bytes) -> Any:

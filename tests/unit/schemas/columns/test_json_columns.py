@@ -105,7 +105,7 @@ def same(text: Any, value: Any, kind: pa.DataType) -> bool:
 
 
 @KINDS
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(rows=st.lists(st.none() | wide(TYPE), max_size=3))
 def test_what_is_written_is_json_and_comes_back(kind: str, rows: list[Any]) -> None:
     codec = CODECS[kind, False]
@@ -122,7 +122,7 @@ def test_what_is_written_is_json_and_comes_back(kind: str, rows: list[Any]) -> N
 
 
 @pytest.mark.parametrize("loose", [False, True])
-@settings(max_examples=EXAMPLES * 2, deadline=None)
+@settings(max_examples=EXAMPLES * 2)
 @given(data=st.data())
 def test_damaged_texts_are_read_or_refused_alike_by_both(loose: bool, data: st.DataObject) -> None:
     given = CODECS["native", False].encode(pa.array([data.draw(wide(TYPE)) for _ in range(2)], TYPE)).to_pylist()
@@ -150,7 +150,7 @@ def damaged(data: st.DataObject, text: bytes) -> bytes:
     return text[:data.draw(st.integers(0, len(text)))] if data.draw(st.booleans()) else text
 
 
-@settings(max_examples=EXAMPLES * 5, deadline=None)
+@settings(max_examples=EXAMPLES * 5)
 @given(number=st.from_regex(r"-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,24})?([eE][+-]?[0-9]{1,3})?", fullmatch=True)
        | st.floats(allow_nan=False, allow_infinity=False).map(repr) | st.integers().map(str))
 def test_numbers_are_those_that_python_reads(number: str) -> None:

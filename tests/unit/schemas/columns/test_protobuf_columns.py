@@ -50,7 +50,7 @@ def plain(value: Any, kind: pa.DataType) -> Any:
 
 @KINDS
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_columns_are_what_the_protobuf_package_reads(name: str, kind: str, data: st.DataObject) -> None:
     written = data.draw(st.lists(messages(message_type(name)), max_size=4))
@@ -62,7 +62,7 @@ def test_columns_are_what_the_protobuf_package_reads(name: str, kind: str, data:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_damaged_bytes_are_read_or_refused_alike_by_both(name: str, data: st.DataObject) -> None:
     payloads = pa.array([bytes(damaged(data, data.draw(messages(message_type(name))))) for _ in range(3)], pa.binary())
@@ -87,7 +87,7 @@ def damaged(data: st.DataObject, message: Any) -> bytearray:
 
 @KINDS
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(data=st.data())
 def test_the_protobuf_package_reads_what_is_written(name: str, kind: str, data: st.DataObject) -> None:
     written = data.draw(st.lists(messages(message_type(name)), max_size=4))

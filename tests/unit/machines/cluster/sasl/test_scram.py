@@ -122,7 +122,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
 @given(MECHANISMS, TEXTS, TEXTS, st.binary(min_size=1, max_size=40), st.booleans())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_both_sides_prove_that_they_know_the_password(
     name: str, username: str, password: str, salt: bytes, delegated: bool
 ) -> None:
@@ -136,7 +136,7 @@ def test_both_sides_prove_that_they_know_the_password(
 
 
 @given(MECHANISMS, TEXTS, TEXTS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_another_password_proves_nothing_to_either_side(name: str, password: str, another: str) -> None:
     assume(password.encode() != another.encode() and not same_key(password, another))
     server, mechanism = Server(name, password, b"salt"), Scram(name, "u", another, "N")
