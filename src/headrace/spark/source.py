@@ -102,12 +102,11 @@ class HeadraceSource(DataSource):
             ConfigError: a malformed or unknown option, an unknown column, or no schema can be found.
             SchemaRegistryError: the registry did not answer, or refused.
         """
-        if _OF_A_TABLE not in self.options:
-            SourceOptions.parse(self.options)
+        options = None if _OF_A_TABLE in self.options else SourceOptions.parse(self.options)
         columns = self._chosen()
         if not has_formats(self.options):
             return ", ".join(f"{name} {kind}" for name, kind in columns.items())
-        return self._decoding().spark_schema(columns)
+        return self._decoding(options or SourceOptions.parse(self.options)).spark_schema(columns)
 
     def _chosen(self) -> dict[str, str]:
         headers = str(self.options.get("includeheaders", "")).strip().lower() == "true"
@@ -118,18 +117,18 @@ class HeadraceSource(DataSource):
                                   f"{', '.join(_ALL_COLUMNS)}")
         return {name: _ALL_COLUMNS[name] for name in chosen}
 
-    def _decoding(self) -> PlannedColumns:
+    def _decoding(self, options: SourceOptions) -> PlannedColumns:
         """What is decoded, settled once: Spark pickles this object between `schema()` and the readers."""
         if self._planned is None:
             from headrace.spark.values.planned_columns import PlannedColumns
 
-            self._planned = PlannedColumns.of(self.options)
+            self._planned = PlannedColumns.of(options)
         return self._planned
 
-    def _columns(self, schema: StructType) -> tuple[list[str], DecodedRead | None]:
+    def _columns(self, schema: StructType, options: SourceOptions) -> tuple[list[str], DecodedRead | None]:
         if not has_formats(self.options):
             return _checked_columns(schema, _ALL_COLUMNS), None
-        planned = self._decoding()
+        planned = self._decoding(options)
         columns = _checked_columns(schema, planned.kinds(_ALL_COLUMNS))
         planned.check(schema)
         return columns, planned.decoded
@@ -137,13 +136,13 @@ class HeadraceSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """The reader of a batch query."""
         options = SourceOptions.parse(self.options, streaming=False)
-        return BatchReader(options, *self._columns(schema))
+        return BatchReader(options, *self._columns(schema, options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """The reader of a streaming query. What is wrong with it is said by its methods: see `RefusedStream`."""
         try:
             options = SourceOptions.parse(self.options, streaming=True)
-            return StreamReader(options, *self._columns(schema))
+            return StreamReader(options, *self._columns(schema, options))
         except Exception as error:  # a registry may not answer, a package may be missing
             return RefusedStream(error)
 

@@ -15,6 +15,7 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
 
 from headrace.errors import ConfigError
+from headrace.spark.options import SourceOptions
 from headrace.spark.plan import EARLIEST, DataLossError, Range
 from headrace.spark.sink import BatchWriter, StreamWriter
 from headrace.spark.source import HeadraceSource
@@ -428,6 +429,16 @@ def test_a_stream_with_a_wrong_option_has_a_reader_that_says_so_whatever_it_is_a
     with pytest.raises(ConfigError, match="endingOffsets"):
         ask(reader)
     reader.stop()
+
+
+def test_a_schema_of_decoded_values_checks_the_options_once(monkeypatch):
+    parse, parsed = SourceOptions.parse, []
+    monkeypatch.setattr(SourceOptions, "parse", lambda *given, **how: parsed.append(how) or parse(*given, **how))
+    source = HeadraceSource({**OPTIONS, "value.format": "json", "value.schema": "a int"})
+    assert source.schema()["value"].dataType == T.StructType([T.StructField("a", T.IntegerType())])
+    assert parsed == [{}]
+    assert source.streamReader(source.schema()).decoded is not None
+    assert parsed == [{}, {}, {"streaming": True}]
 
 
 def test_a_table_is_made_without_options():

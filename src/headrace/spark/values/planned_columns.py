@@ -32,18 +32,17 @@ class PlannedColumns:
         self._types |= dict.fromkeys(decoded.texts, "string")
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> PlannedColumns:
+    def of(cls, options: SourceOptions) -> PlannedColumns:
         """Settle what the options of a read ask for.
 
         Args:
-            given: options by name in lower case.
+            options: of a batch or of a stream.
 
         Raises:
-            ConfigError: a malformed option, or no schema can be found.
+            ConfigError: no schema can be found.
             InvalidSchemaError: a schema is none, or one that a column cannot have.
             SchemaRegistryError: the registry did not answer, or refused.
         """
-        options = SourceOptions.parse(given)
         wanted = options.columns or ("value", "key")
         formats = {each.side: each for each in (options.value, options.key) if each.side in wanted}
         names = options.subscription.names

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.errors import DependencyError
+from headrace.client.schema_serdes.codecs.protobuf_codec import protobuf_needed
 
 __all__ = ["confluent_file"]
 
@@ -76,10 +76,8 @@ def confluent_file(path: str) -> Any:
     Raises:
         DependencyError: protobuf is not installed.
     """
-    try:
+    with protobuf_needed():
         from google.protobuf import descriptor_pb2, descriptor_pool, text_format
-    except ImportError as error:
-        raise DependencyError("Protobuf needs protobuf: pip install headrace[protobuf]") from error
     pool = descriptor_pool.Default()
     try:
         return pool.FindFileByName(path)

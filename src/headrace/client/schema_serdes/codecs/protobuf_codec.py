@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from headrace.errors import DependencyError, SerializationError
 
-__all__ = ["class_of", "file_text", "is_builtin", "message_class", "message_indexes", "message_name"]
+__all__ = ["class_of", "file_text", "is_builtin", "message_class", "message_indexes", "message_name",
+           "protobuf_needed"]
 
 _BUILTIN = ("confluent/", "google/protobuf/", "google/type/")
 
@@ -57,11 +59,22 @@ def class_of(descriptor: Any) -> Any:
     Raises:
         DependencyError: protobuf is not installed.
     """
-    try:
+    with protobuf_needed():
         from google.protobuf.message_factory import GetMessageClass
+    return GetMessageClass(descriptor)
+
+
+@contextmanager
+def protobuf_needed() -> Iterator[None]:
+    """Around imports of protobuf: says what to install where it is not there.
+
+    Raises:
+        DependencyError: protobuf is not installed.
+    """
+    try:
+        yield
     except ImportError as error:
         raise DependencyError("Protobuf needs protobuf: pip install headrace[protobuf]") from error
-    return GetMessageClass(descriptor)
 
 
 def message_name(text: str, indexes: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ import pytest
 from google.protobuf import descriptor_pb2
 
 from headrace.client.schema_serdes.codecs.confluent_files import confluent_file
+from headrace.errors import DependencyError
 from headrace.schema_registry.confluent import meta_pb2
 from headrace.schema_registry.confluent.type import decimal_pb2, variant_pb2
 
@@ -61,3 +62,9 @@ def test_a_file_that_imports_the_decimals_by_their_old_name_finds_them() -> None
 
 def test_a_file_is_the_same_each_time() -> None:
     assert confluent_file("confluent/meta.proto") is confluent_file("confluent/meta.proto")
+
+
+def test_without_protobuf_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    with pytest.raises(DependencyError, match=r"pip install headrace\[protobuf\]"):
+        confluent_file("confluent/meta.proto")
