@@ -58,7 +58,7 @@ _NO_TOPIC: Final = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 """Of one that is not among all topics, as they are asked for where there are patterns."""
 
 
-@slotted()
+@slotted(eq=False)
 class Callback:
     """Code of the application, to run in its thread when it calls the consumer.
 
@@ -67,6 +67,7 @@ class Callback:
         is_report: it puts an error in front of all that can be read, and the application is to have that before
             anything else happens.
         completed: what the code left undone is done, and the group goes on.
+        leaves: its partitions are given up because the group is left, not by a rebalance.
     """
 
     function: Callable[..., Any]
@@ -74,6 +75,7 @@ class Callback:
     rebalance: Rebalance | None = None
     is_report: bool = False
     completed: bool = False
+    leaves: bool = False
 
 
 class ConsumerMachines:

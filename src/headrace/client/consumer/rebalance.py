@@ -51,6 +51,7 @@ class Rebalances:
         self.running = self.loses = False
         self.met_at: float | None = None
         self._left: asyncio.Future[None] | None = None
+        self._told: dict[Callback, None] = {}  # code that runs, one in the other, to hear what comes or goes
 
     def on_event(self, event: Rebalance | Left) -> None:
         """A membership has something for the application (loop's thread)."""
@@ -89,10 +90,13 @@ class Rebalances:
                 self._machines.ownership.meet(callback.rebalance)
             begun = True
             begin()
+            if callback.rebalance is not None or callback.leaves:
+                self._told[callback] = None
             result = callback.function(*callback.arguments)
             if self._awaits and inspect.isawaitable(result):
                 yield _result_of(result)
         finally:
+            self._told.pop(callback, None)
             try:
                 if begun and callback.rebalance is not None:
                     yield self._complete(callback, callback.rebalance)
@@ -147,11 +151,21 @@ class Rebalances:
         machines.callbacks.extendleft(reversed(others))
         if not machines.usable:
             return []
-        function = self.callbacks.get(Change.REVOKE)
-        held = machines.subscription.positions()
-        if function is None or not held or machines.group is None or not machines.group.owned:
-            return lost
-        return [Callback(function, (held,))]
+        function, held = self.callbacks.get(Change.REVOKE), self._held()
+        return lost if function is None or not held else [Callback(function, (held,), leaves=True)]
+
+    def _held(self) -> Partitions:
+        """What the group gave the application, as far as it was told: a callback for that may leave the group."""
+        group, positions = self._machines.group, self._machines.subscription.positions()
+        held = {(tp.topic, tp.partition): tp for tp in positions if group is not None and group.owned}
+        for callback in list(self._told):
+            gains = callback.rebalance is not None and callback.rebalance.change is Change.ASSIGN
+            for tp in callback.arguments[0]:
+                if not gains:
+                    held.pop((tp.topic, tp.partition), None)
+                elif not self.handled:
+                    held[tp.topic, tp.partition] = tp
+        return list(held.values())
 
     def leave(self) -> Steps[None]:
         """As `leave_group`. Who interrupts that does not wait for brokers, but has left as well."""

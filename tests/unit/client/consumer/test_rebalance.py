@@ -6,13 +6,14 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from headrace.aio import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
-from headrace.errors import CommitError, KafkaError, KafkaException
+from headrace.errors import ClientClosedError, CommitError, KafkaError, KafkaException
 from headrace.machines.groups.classic import ClassicGroup, JoinState
 from headrace.machines.groups.membership import Left, Rebalance
 from headrace.records import Message
@@ -122,6 +123,55 @@ def test_a_call_that_is_cancelled_in_the_moment_in_which_the_group_is_left_ends_
                 await leaving
 
     asyncio.run(leave())
+
+
+def rebalance(member: Consumer, broker: EmbeddedBroker, told: list[int]) -> None:
+    with consumer(broker, "g") as other:
+        other.subscribe(["t"])
+        poll_until(lambda: bool(told), member, other)
+
+
+@pytest.mark.parametrize("calls", [Consumer.unsubscribe, Consumer.close])
+@pytest.mark.parametrize("ends", [
+    lambda member, broker, told: member.unsubscribe(), lambda member, broker, told: member.close(), rebalance,
+], ids=["unsubscribe", "close", "a rebalance"])
+def test_an_on_revoke_that_leaves_the_group_hears_of_its_partitions_once(
+    broker: EmbeddedBroker, calls: Callable[[Consumer], None], ends: Callable[..., None]
+) -> None:
+    told: list[int] = []
+
+    def on_revoke(member: Consumer, partitions: list[TopicPartition]) -> None:
+        told.extend(numbers(partitions))
+        calls(member)
+
+    with consumer(broker, "g") as member:
+        member.subscribe(["t"], on_revoke=on_revoke)
+        poll_until(lambda: held(member) == [4], member)
+        try:
+            ends(member, broker, told)
+        except ClientClosedError:  # of a poll() behind the callback
+            assert calls is Consumer.close
+    assert sorted(told) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("calls", [Consumer.unsubscribe, Consumer.close])
+def test_on_revoke_hears_of_what_on_assign_was_told_when_that_leaves_the_group(
+    broker: EmbeddedBroker, calls: Callable[[Consumer], None], strategy: str
+) -> None:
+    gained: list[int] = []
+    told: list[int] = []
+
+    def on_assign(member: Consumer, partitions: list[TopicPartition]) -> None:
+        gained.extend(numbers(partitions))
+        calls(member)
+
+    with consumer(broker, "g", **{"partition.assignment.strategy": strategy}) as member:
+        member.subscribe(["t"], on_assign=on_assign, on_revoke=lambda _, partitions: told.extend(numbers(partitions)))
+        with pytest.raises(ClientClosedError) if calls is Consumer.close else nullcontext():
+            poll_until(lambda: bool(gained), member)
+            member.assignment()
+    assert sorted(told) == sorted(gained) == [0, 1, 2, 3]
 
 
 def test_nothing_of_a_partition_that_is_to_be_given_up_is_handed_out_after_the_rebalance_began(
