@@ -131,8 +131,8 @@ COMMON_ROWS = (
     Property("metadata.recovery.rebootstrap.trigger.ms", "int", 300_000, "Start again from bootstrap.servers when no "
              "metadata came for so long although it was asked for, if all brokers that are known failed not sooner.",
              unit="ms", low=0, high=INT32, kip="KIP-1102"),
-    Property("allow.auto.create.topics", "bool", False, "Let a consumer's metadata request create topics that do not "
-             "exist, if the brokers permit it. Producers always ask for it, as in librdkafka.", roles=_CS),
+    Property("allow.auto.create.topics", "bool", False, "Let metadata requests create topics that do not exist, if the "
+             "brokers permit it. Producers ask for it unless this is given, as in librdkafka.", roles=_PCS),
     Property("broker.address.family", "enum", "any", "Addresses of brokers to dial: those of IPv4, of IPv6, or all.",
              choices=("any", "v4", "v6")),
     Property("socket.keepalive.enable", "bool", True, "Let the system probe connections that are silent."),

@@ -136,6 +136,12 @@ def _replace(draft: Draft, name: str, value: Any, by: str) -> None:
 
 # Producers
 
+def _settle_creation(draft: Draft) -> None:
+    """A producer lets brokers create topics unless it is told not to, as in librdkafka; others must be told to."""
+    if "allow.auto.create.topics" not in draft.given:
+        draft.values["allow.auto.create.topics"] = True
+
+
 def _settle_times(draft: Draft) -> None:
     values, given = draft.values, draft.given
     total_ms, linger_ms = values["message.timeout.ms"], values["linger.ms"]
@@ -272,7 +278,8 @@ def _check_share_group(draft: Draft) -> None:
 
 
 _RULES: dict[str, tuple[Callable[[Draft], None], ...]] = {
-    PRODUCER: (_settle_times, _settle_memory, _settle_partitioner, _settle_compression, _settle_idempotence),
+    PRODUCER: (_settle_creation, _settle_times, _settle_memory, _settle_partitioner, _settle_compression,
+               _settle_idempotence),
     CONSUMER: (_check_protocol, _settle_assignors, _settle_heartbeats, _settle_reply_size, _check_member),
     SHARE: (_settle_reply_size, _check_share_group),
     ADMIN: (),

@@ -84,8 +84,8 @@ class ProducerEngine:
         compress(codec, b"", level)  # a missing codec or a wrong level shows now
         self._sealers = concurrent.futures.ThreadPoolExecutor(2, "headrace-seal") if codec else None
         self.client = ClientCore(
-            config, on_event=self._on_event, on_effect=self._on_effect, allow_auto_create=True,
-            closed_text=PRODUCER_CLOSED)
+            config, on_event=self._on_event, on_effect=self._on_effect,
+            allow_auto_create=config["allow.auto.create.topics"], closed_text=PRODUCER_CLOSED)
         if config["error_cb"] is not None:
             self.client.on_error = lambda error: self.deliveries.add_notice(config["error_cb"], error)
         self._driver = self.client.driver

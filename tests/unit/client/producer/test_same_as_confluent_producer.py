@@ -301,6 +301,21 @@ def test_a_topic_that_is_not_there_has_its_error_and_one_that_may_be_made_is_mad
         assert same(made)
 
 
+@by_name({
+    "listed": lambda p, topic: topic in p.list_topics(topic, 10).topics,
+    "produced to": lambda p, topic: delivered(p, b"v", topic=topic)[0],
+})
+def test_a_producer_that_is_told_so_has_no_topics_made(case, of):
+    with EmbeddedBroker(settings=BrokerSettings(auto_create_topics=True)) as generous:
+        def made(kafka):
+            producer = of(kafka, bootstrap_servers=generous.bootstrap_servers, allow_auto_create_topics=False,
+                          topic_metadata_propagation_max_ms=300)
+            case(producer, "nobody-made-it")
+            return list(producer.list_topics(timeout=10).topics)
+
+        assert same(made) == []
+
+
 def test_brokers_that_cannot_be_reached_have_no_topics(nowhere):
     assert same(lambda kafka: nowhere(kafka).list_topics(timeout=0.4))[:2] == ("KafkaException", -195)
 
