@@ -1789,7 +1789,7 @@ cdef class RecordAccumulator:
     @cython.critical_section
     def lend(self, Py_ssize_t partition, DirectPartition way=None):
         if self._direct is None:
-            self._direct = [None] * self.partition_count
+            self._direct = [None] * len(self._slots)
         self._direct[partition] = way
 
     def send_open(self):
@@ -1992,11 +1992,21 @@ cdef class RecordAccumulator:
 
     @cython.critical_section
     def grow(self, Py_ssize_t partition_count):
-        if partition_count > self.partition_count:
-            self._slots += [None] * (partition_count - self.partition_count)
+        cdef Py_ssize_t added = partition_count - len(self._slots)
+        if added > 0:
+            self._slots += [None] * added
             if self._direct is not None:
-                self._direct += [None] * (partition_count - self.partition_count)
+                self._direct += [None] * added
+        if partition_count > self.partition_count:
             self.partition_count = partition_count
+
+    @cython.critical_section
+    def shrink(self, Py_ssize_t partition_count):
+        # The slots stay: open batches of partitions that are gone are taken out of them.
+        if 0 < partition_count < self.partition_count:
+            self.partition_count = partition_count
+            self._sums = None
+            self.sticky = -1
 
 
 # Arrow's buffers into an accumulator. See the plain twin in `headrace.buffers.column_input`.

@@ -320,3 +320,10 @@ class RecordAccumulator:
         """Partitions were added to the topic."""
         with self._lock:
             self.partition_count = max(self.partition_count, partition_count)
+
+    def shrink(self, partition_count: int) -> None:
+        """The topic was made anew with fewer partitions. What is in batches of those that are gone stays there."""
+        with self._lock:
+            if 0 < partition_count < self.partition_count:
+                self.partition_count = partition_count
+                self._sums, self.sticky = None, -1  # they may be about partitions that are gone

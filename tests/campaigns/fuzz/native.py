@@ -196,6 +196,7 @@ def produced(twin: Any, data: bytes, how: int) -> Any:
             story.append(type(error).__name__)
         if kind & 64 and taker.byte() & 7 == 0:
             buffer.grow(taker.byte() & 15)
+            buffer.shrink(taker.byte() & 15)
             buffer.weigh([taker.byte() + 1] * min(buffer.partition_count, 3) or None)
     return [story, _drain(buffer)]
 

@@ -252,6 +252,39 @@ def test_a_partition_that_no_topic_can_have_is_out_of_range(twin: Any, partition
     assert pool.messages == 0
 
 
+def test_partitions_that_are_gone_get_no_records_and_keep_those_that_they_have(twin: Any) -> None:
+    accumulator, pool = make(twin, 4, seed=3)
+    accumulator.weigh([0, 0, 0, 1])
+    accumulator.append(b"random")
+    accumulator.append(b"chosen", None, 2)
+    accumulator.shrink(0)  # no topic is without partitions
+    accumulator.shrink(5)
+    assert accumulator.partition_count == 4
+    accumulator.shrink(1)
+    for key in range(20):
+        accumulator.append(b"v", b"%d" % key)
+        accumulator.append(b"v")
+    with pytest.raises(KafkaException) as caught:
+        accumulator.append(b"v", None, 2)
+    assert caught.value.error.code() == KafkaError._UNKNOWN_PARTITION
+    assert {opened.partition: opened.count for opened in accumulator.ready(math.inf)} == {0: 40, 2: 1, 3: 1}
+    assert pool.messages == 42
+    accumulator.grow(6)
+    accumulator.lend(5)
+    for partition in range(6):
+        accumulator.append(b"v", None, partition)
+    assert sorted(opened.partition for opened in accumulator.ready(math.inf)) == list(range(6))
+
+
+def test_a_batch_of_a_partition_that_is_gone_may_have_its_own_way(twin: Any) -> None:
+    accumulator, _ = make(twin, 4)
+    accumulator.shrink(1)
+    accumulator.lend(3)
+    accumulator.grow(3)
+    accumulator.append(b"v", None, 2)
+    assert [opened.partition for opened in accumulator.ready(math.inf)] == [2]
+
+
 def test_a_topic_without_partitions_takes_nothing(twin: Any) -> None:
     accumulator, _ = make(twin, 0)
     with pytest.raises(KafkaException):

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
+from uuid import UUID
 
 from headrace.buffers import CALLBACK_BYTES, BufferPool, RecordAccumulator
 from headrace.buffers.refusals import no_partition
@@ -128,6 +129,7 @@ class TopicAccumulators:
         self.by_function = self._choose is not None
         self._timeout_s = config.seconds("message.timeout.ms") or math.inf
         self._propagation_s = config.seconds("topic.metadata.propagation.max.ms")
+        self._ids: dict[str, UUID] = {}  # of topics, as they were seen last
         self._missed: dict[str, float] = {}  # when brokers first answered that they do not have a topic
 
     def append(
@@ -219,8 +221,8 @@ class TopicAccumulators:
         """New metadata came: give known topics their buffers. Returns the records that cannot be stored."""
         for name, accumulator in self.all.items():
             info = cluster.topics.get(name)
-            if info is not None and len(info.partitions) > accumulator.partition_count:
-                accumulator.grow(len(info.partitions))
+            if info is not None and info.partitions:
+                self._fit(accumulator, info)
         failed: list[FailedRecord] = []
         for name in list(self._waiting):
             info = cluster.topics.get(name)
@@ -231,6 +233,15 @@ class TopicAccumulators:
             elif info is not None:
                 self._missed.setdefault(name, time.monotonic())
         return failed
+
+    def _fit(self, accumulator: RecordAccumulator, info: TopicInfo) -> None:
+        """Have a topic's partitions in the buffer. Only a topic made anew has fewer: else a broker lags behind."""
+        made_anew = info.topic_id != self._ids.get(info.name, info.topic_id)
+        self._ids[info.name] = info.topic_id
+        if len(info.partitions) > accumulator.partition_count:
+            accumulator.grow(len(info.partitions))
+        elif made_anew:
+            accumulator.shrink(len(info.partitions))
 
     def expired(self, now: float, last_error: KafkaError | None = None) -> list[FailedRecord]:
         """Records whose topic did not turn up in time; `last_error` is why the brokers could not be asked."""
@@ -319,6 +330,7 @@ class TopicAccumulators:
 
     def _open(self, info: TopicInfo) -> list[FailedRecord]:
         """Move waiting records into a new accumulator, then publish it: no later record may overtake them."""
+        self._ids[info.name] = info.topic_id
         accumulator = RecordAccumulator(
             info.name,
             len(info.partitions),

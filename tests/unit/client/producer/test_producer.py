@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from headrace.admin import AdminClient, NewTopic
 from headrace.aio import AIOProducer
+from headrace.broker.settings import BrokerSettings
 from headrace.testing import EmbeddedBroker
 
 
@@ -201,6 +203,35 @@ def test_under_asyncio_a_thousand_records_are_delivered_in_order(servers):
     delivered = asyncio.run(main())
     assert [value for _, value in delivered] == [str(number).encode() for number in range(1_000)]
     assert [offset for offset, _ in delivered] == list(range(1_000))
+
+
+def test_keys_of_a_topic_that_was_made_anew_with_fewer_partitions_go_to_those():
+    settings = BrokerSettings(auto_create_topics=False)
+    with EmbeddedBroker(topics={"t": 4}, settings=settings) as broker:
+        servers, told = {"bootstrap.servers": broker.bootstrap_servers}, []
+        often = {"topic.metadata.refresh.interval.ms": 50, "message.timeout.ms": 2_000}
+        with Producer({**servers, **often}) as producer, AdminClient(servers) as admin:
+            def produce_each():
+                told.clear()
+                for number in range(40):
+                    producer.produce("t", b"v", b"%d" % number, on_delivery=lambda *report: told.append(report))
+                assert producer.flush(10) == 0
+                return {(error, message.partition()) for error, message in told}
+
+            assert produce_each() == {(None, partition) for partition in range(4)}
+            admin.delete_topics(["t"])["t"].result(10)
+            admin.create_topics([NewTopic("t", 1, 1)])["t"].result(10)
+
+            def name_one_that_is_gone():
+                for _ in range(200):  # until it has heard of it; what it takes before that times out
+                    producer.produce("t", b"v", partition=3)
+                    time.sleep(0.05)
+
+            with pytest.raises(KafkaException) as refused:
+                name_one_that_is_gone()
+            assert refused.value.error == KafkaError._UNKNOWN_PARTITION
+            assert producer.flush(10) == 0
+            assert produce_each() == {(None, 0)}
 
 
 def test_under_asyncio_flush_waits_for_all(servers):

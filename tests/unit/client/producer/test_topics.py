@@ -2,6 +2,7 @@
 
 import time
 from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 
@@ -19,8 +20,8 @@ def topics(max_messages=100, **properties):
     return SimpleNamespace(made=TopicAccumulators(config, pool, wanted.append), buffer_pool=pool, wanted=wanted)
 
 
-def cluster(partitions=2, error=None):
-    info = TopicInfo("t", error=error, partitions={n: PartitionInfo(1) for n in range(partitions)})
+def cluster(partitions=2, error=None, topic_id=0):
+    info = TopicInfo("t", UUID(int=topic_id), error=error, partitions={n: PartitionInfo(1) for n in range(partitions)})
     return Cluster(nodes={}, topics={"t": info})
 
 
@@ -105,6 +106,23 @@ def test_a_partition_that_does_not_exist_fails_its_record_alone():
     assert failed.message.error() == KafkaError._UNKNOWN_PARTITION
     assert failed.message.value() == b"bad"
     assert values(around.made.open["t"]) == [b"good"]
+
+
+def test_a_topic_that_was_made_anew_with_fewer_partitions_has_only_those():
+    around = topics()
+    append(around, b"first", partition=3)
+    around.made.on_cluster(cluster(5, topic_id=1))
+    around.made.on_cluster(cluster(4, topic_id=2))
+    around.made.on_cluster(cluster(2, topic_id=2))
+    assert around.made.open["t"].partition_count == 4  # a broker lags behind
+    around.made.on_cluster(cluster(0, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+    around.made.on_cluster(cluster(2, topic_id=3))
+    assert around.made.open["t"].partition_count == 2
+    around.made.on_cluster(cluster(4, topic_id=2))
+    around.made.on_cluster(cluster(2, topic_id=3))
+    assert around.made.open["t"].partition_count == 2
+    with pytest.raises(KafkaException):
+        append(around, b"second", partition=3)
 
 
 def test_records_that_wait_for_their_topic_fill_the_buffer_as_well():
