@@ -42,7 +42,7 @@ _WHOLE_FIRST_FROM = 3
 _BATCHES_FROM = 4
 _ZSTD_FROM = 10
 _OF_LOG = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH,
-           KafkaError.UNKNOWN_LEADER_EPOCH)
+           KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.INCONSISTENT_TOPIC_ID)
 _LARGEST_REPLY_BYTES = 64 << 20
 _LARGEST_CONVERTED_BYTES = 8 << 20
 """Most bytes of batches that are converted for one reply: as messages of the old formats they may be several times
@@ -163,8 +163,8 @@ def _read(call: ApiCall, request: FetchRequest, asked: Iterable[FetchingPartitio
     total, parts = 0, []
     for each in asked:
         # A batch that is larger than all limits comes whole when it is the reply's first, so that readers get on.
-        data, stored_bytes = _read_partition(call, request.isolation_level == _COMMITTED, each.topic, each.asked,
-                                             room - total, whole_first=total == 0)
+        data, stored_bytes = _read_partition(call, request.isolation_level == _COMMITTED, each, room - total,
+                                             whole_first=total == 0)
         parts.append(data)
         total += stored_bytes
     return parts, total
@@ -188,12 +188,34 @@ def _reply(call: ApiCall, parts: Iterable[tuple[FetchingPartition, PartitionData
     return reply
 
 
+def _topic_of(call: ApiCall, wanted: FetchingPartition) -> Topic:
+    """The topic that is wanted. An id that was known is followed by its topic's name, as in Kafka: so a session learns
+    that the topic is gone, or is another one now.
+
+    Raises:
+        ApiError: there is none, or it is another one.
+    """
+    try:
+        topic = call.topic(wanted.topic.topic, wanted.topic.topic_id, _IDS_FROM)
+    except ApiError:
+        if wanted.name is None:
+            raise
+        anew = call.cluster.catalog.topics.get(wanted.name)
+        if anew is None:
+            raise ApiError(KafkaError.UNKNOWN_TOPIC_OR_PART) from None
+        call.led_partition(anew, wanted.asked.partition)
+        raise ApiError(KafkaError.INCONSISTENT_TOPIC_ID) from None
+    wanted.name = topic.name
+    return topic
+
+
 def _read_partition(
-    call: ApiCall, is_committed: bool, wanted: FetchTopic, part: FetchPartition, room: int, *, whole_first: bool
+    call: ApiCall, is_committed: bool, wanted: FetchingPartition, room: int, *, whole_first: bool
 ) -> tuple[PartitionData, int]:
     topic: Topic | None = None
+    part = wanted.asked
     try:
-        topic = call.topic(wanted.topic, wanted.topic_id, _IDS_FROM)
+        topic = _topic_of(call, wanted)
         partition = call.led_partition(topic, part.partition, part.current_leader_epoch)
         log = partition.log
         if not log.start_offset <= part.fetch_offset <= log.end_offset:

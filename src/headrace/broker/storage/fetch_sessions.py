@@ -34,12 +34,14 @@ class FetchingPartition:
         topic: as it was named.
         asked: the newest request for it.
         high_watermark, log_start: as of the last reply with it; -1 before, and behind an error.
+        name: of the topic whose id it is, once there was one: what becomes of an id is found by it.
     """
 
     topic: FetchTopic
     asked: FetchPartition
     high_watermark: int = -1
     log_start: int = -1
+    name: str | None = None
 
     def is_news(self, data: PartitionData) -> bool:
         """Whether the reader must be told; what it was told is kept."""
