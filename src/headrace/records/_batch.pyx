@@ -46,6 +46,7 @@ cdef extern from "Python.h":
         PYGEN_ERROR
     ctypedef struct PyObject:
         pass
+    PySendResult PyIter_Send(PyObject *iterator, PyObject *value, PyObject **result)
     object PyUnicode_DecodeUTF8(const char *text, Py_ssize_t size, const char *errors)
     int Py_IsInitialized() nogil
     void Py_XDECREF(PyObject *held)
@@ -1262,10 +1263,12 @@ cdef class ReadPosition:
 
 @cython.final
 @cython.freelist(8)
-cdef class Ready:
-    """An awaitable whose message is there."""
+cdef class NextMessage:
+    """A coroutine of the next message of a batch. It takes that when it runs: who cancels it before has lost nothing."""
 
-    cdef Message _message
+    cdef PollFastPath _fast_path  # None once it has run
+    cdef object _consumer
+    cdef object _otherwise  # a coroutine, where something came between that the fast path leaves to others
 
     def __await__(self):
         return self
@@ -1273,30 +1276,55 @@ cdef class Ready:
     def __iter__(self):
         return self
 
-    def __next__(self):  # for a debugger; `await` itself uses `send_ready`
-        raise StopIteration(self.take())
+    def __next__(self):  # for a debugger, and for some versions of Python; others use `send_next`
+        return self.send(None)
 
-    cdef Message take(self):
-        message, self._message = self._message, None
-        if message is None:
+    def send(self, value):
+        message = self.begin() if self._otherwise is None else None
+        if message is not None:
+            raise StopIteration(message)
+        return self._otherwise.send(value)
+
+    def throw(self, kind, value=None, traceback=None):
+        if self._otherwise is None:
+            self._fast_path = None
+            raise kind if value is None else value
+        return self._otherwise.throw(kind if value is None else value)
+
+    def close(self):
+        self._fast_path = None
+        if self._otherwise is not None:
+            self._otherwise.close()
+
+    cdef Message begin(self):
+        cdef Message message
+        fast_path, self._fast_path = self._fast_path, None
+        if fast_path is None:
             raise RuntimeError("cannot reuse already awaited anext()")
+        message = fast_path.next()
+        if message is None:
+            self._otherwise = fast_path._otherwise(self._consumer, -1)
         return message
 
 
-cdef PySendResult send_ready(PyObject *ready, PyObject *value, PyObject **result) noexcept:
+cdef PySendResult send_next(PyObject *awaited, PyObject *value, PyObject **result) noexcept:
     # `await` gets the message without an exception that would carry it.
+    cdef NextMessage following = <NextMessage> awaited
     result[0] = NULL
-    try:
-        message = (<Ready> ready).take()
-    except RuntimeError as error:
-        headrace_raise(error)
-        return PYGEN_ERROR
-    Py_INCREF(message)
-    result[0] = <PyObject *> message
-    return PYGEN_RETURN
+    if following._otherwise is None:
+        try:
+            message = following.begin()
+        except BaseException as error:
+            headrace_raise(error)
+            return PYGEN_ERROR
+        if message is not None:
+            Py_INCREF(message)
+            result[0] = <PyObject *> message
+            return PYGEN_RETURN
+    return PyIter_Send(<PyObject *> following._otherwise, value, result)
 
 
-headrace_set_send(Ready, send_ready)
+headrace_set_send(NextMessage, send_next)
 
 
 @cython.final
@@ -1383,13 +1411,13 @@ cdef class EachMessage:
         return self
 
     def __anext__(self):
-        cdef Ready ready
-        message = self._fast_path.next()
-        if message is None:
+        cdef NextMessage following
+        if self._fast_path._cursor is None:
             return self._fast_path._otherwise(self._consumer, -1)
-        ready = Ready.__new__(Ready)
-        ready._message = message
-        return ready
+        following = NextMessage.__new__(NextMessage)
+        following._fast_path = self._fast_path
+        following._consumer = self._consumer
+        return following
 
 
 

@@ -167,9 +167,49 @@ def test_a_next_message_may_be_awaited_by_a_task_and_in_time(servers: str) -> No
             messages = aiter(consumer)
             first = await asyncio.ensure_future(anext(messages))
             second = await asyncio.wait_for(anext(messages), 10)
-            third, fourth = anext(messages), anext(messages)  # in the order of the calls, not of the awaits
-            later, sooner = await fourth, await third
-            assert [each.offset() for each in (first, second, sooner, later)] == [3, 4, 5, 6]
+            one, other = anext(messages), anext(messages)  # in the order of the awaits, as of an async generator
+            third, fourth = await other, await one
+            assert [each.offset() for each in (first, second, third, fourth)] == [3, 4, 5, 6]
+            assert (await asyncio.create_task(anext(messages))).offset() == 7  # type: ignore[arg-type]
+
+    run(main())
+
+
+def test_a_next_message_that_is_given_up_before_it_is_awaited_is_not_lost(servers: str) -> None:
+    async def main() -> None:
+        async with reading(servers) as consumer:
+            messages = aiter(consumer)
+            cancelled = asyncio.ensure_future(anext(messages))
+            cancelled.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await cancelled
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(anext(messages), 0)
+            closed: Any = anext(messages)
+            closed.close()
+            thrown: Any = anext(messages)
+            with pytest.raises(ZeroDivisionError):
+                thrown.throw(ZeroDivisionError)
+            assert [(await anext(messages)).offset() for _ in range(2)] == [3, 4]
+
+    run(main())
+
+
+def test_what_comes_between_a_next_message_and_its_await_is_seen(servers: str) -> None:
+    async def main() -> None:
+        async with reading(servers) as consumer:
+            messages = aiter(consumer)
+            following = anext(messages)
+            await consumer.seek(TopicPartition("t", 0, 100))
+            assert (await following).offset() == 100
+            waiting = asyncio.ensure_future(anext(messages))
+            await consumer.pause([TopicPartition("t", 0)])
+            await asyncio.sleep(0.05)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            await consumer.resume([TopicPartition("t", 0)])
+            assert (await anext(messages)).offset() == 101
 
     run(main())
 
