@@ -68,3 +68,7 @@ class SteadyLock(_RLOCK):  # type: ignore[misc]
         for _ in iter(self.acquire, False):
             break
         return True  # no call may stand here
+
+    def after_fork(self) -> None:
+        """In a forked child: another thread may have held it, which is not here to release it."""
+        self._at_fork_reinit()

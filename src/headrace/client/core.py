@@ -21,6 +21,7 @@ from headrace.machines.cluster.metadata import Cluster, Metadata, MetadataChange
 from headrace.machines.machine import ANY_NODE, LOST, Effect, ErrorEvent, Event, Machine
 from headrace.net.driver import Driver
 from headrace.net.settings import Connector
+from headrace.net.thread import FORKED
 from headrace.net.timers import Clock, in_time, jitter, monotonic
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.schema import Request, Response
@@ -381,9 +382,7 @@ def _nothing() -> None:
 
 def _abandon_after_fork() -> None:
     for core in _living:
-        core._unusable = ("the client was made before this process was forked: sockets and threads do not survive a "
-                          "fork, make a new client in the child process")
-        core.closed = True
+        core._unusable, core.closed = FORKED, True
         core.on_closed()
 
 

@@ -23,10 +23,12 @@ from headrace.buffers import LoopTurn, LoopTurns
 from headrace.errors import ClientClosedError
 from headrace.interpreter import SteadyLock, has_gil, has_threads
 
-__all__ = ["SLICE_S", "LoopCall", "LoopThread", "loop_thread", "new_loop", "stepping_aside", "too_late", "waking",
-           "yielding_to"]
+__all__ = ["FORKED", "SLICE_S", "LoopCall", "LoopThread", "loop_thread", "new_loop", "stepping_aside", "too_late",
+           "waking", "yielding_to"]
 
 _T = TypeVar("_T")
+FORKED = ("the client was made before this process was forked: sockets and threads do not survive a fork, make a new "
+          "client in the child process")
 SLICE_S = 0.05 if os.name == "nt" else 3600.0
 """The longest that a wait lasts in one piece: on Windows, Python delivers Ctrl-C only between two of them."""
 
@@ -71,9 +73,11 @@ class LoopThread:
     Attributes:
         turns: with it who calls often and never waits steps aside for the thread, and for others with a `new_loop`.
         wake: calls a function that takes nothing in the loop's next turn.
+        forked: this is a child process, in which the thread does not run.
     """
 
     def __init__(self) -> None:
+        self.forked = False
         self.turns = _turns
         self._loop = new_loop()
         self.wake: Callable[[Callable[[], object]], object] = (
@@ -100,6 +104,7 @@ class LoopThread:
         Raises:
             TimeoutError: it took longer; the coroutine is cancelled.
             RuntimeError: called from the loop's own thread, where waiting would never end.
+            ClientClosedError: the thread is another process's.
         """
         if self.is_here():
             work.close()
@@ -152,7 +157,11 @@ class LoopCall(Generic[_T]):
         self._given_up = self.done = False
 
     def start(self) -> None:
-        """Have the loop begin; once."""
+        """Have the loop begin; once. In a forked child, where nothing ever would, it is refused."""
+        if self._thread.forked:
+            self._work.close()
+            self._given_up = self.done = True
+            raise ClientClosedError(FORKED)
         self._thread.wake(self._begin)
 
     def result(self) -> _T:
@@ -277,6 +286,8 @@ def _nothing() -> bool:
 def _forget_after_fork() -> None:
     """The child has no copy of the thread. The parent's loop is left alone: its sockets belong to the parent."""
     global _current, _guard, _turns
+    if _current is not None:
+        _current.forked = True
     _current = None
     _guard = SteadyLock()
     _turns = LoopTurns()

@@ -7,7 +7,9 @@ waits. Read next: `client.consumer.consumer_engine`.
 
 from __future__ import annotations
 
+import os
 import sys
+import weakref
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Consumer"]
 
 T = TypeVar("T")
+_locks: weakref.WeakSet[SteadyLock] = weakref.WeakSet()
 
 
 class Consumer(LiveClient):
@@ -61,6 +64,7 @@ class Consumer(LiveClient):
         given = given_properties(config, logger, properties)
         self._waits = ThreadWaits(loop_thread())
         self._reading = SteadyLock()
+        _locks.add(self._reading)
         self._running = 0  # calls in which callbacks may run, one in the other
         self._fast_path = PollFastPath(Consumer._poll)
         self._given = ApplicationCallbacks(self)
@@ -472,3 +476,12 @@ class Consumer(LiveClient):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _after_fork() -> None:
+    for lock in _locks:
+        lock.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -343,10 +343,10 @@ class ConsumerEngine:
     # Ending
 
     def close(self) -> Steps[None]:
-        """Commit, leave the group and close all connections. Closing twice does no harm."""
-        if self.machines.closed or self._is_ending:
+        """Commit, leave the group and close all connections. Closing twice does no harm; nor does it after a fork."""
+        if self._is_ending or not self.machines.usable:
             return
-        self._is_ending, is_usable = True, self.machines.usable  # the callbacks below may call this again
+        self._is_ending = True  # the callbacks below may call this again
         try:
             for callback in self.rebalances.revocation():
                 yield from self.rebalances.run(callback)
@@ -356,8 +356,7 @@ class ConsumerEngine:
             except BaseException:  # interrupted, perhaps before it began
                 yield self._end(leaves=False)
                 raise
-        if is_usable:
-            yield from self._last_callbacks()
+        yield from self._last_callbacks()
 
     def _last_callbacks(self) -> Steps[None]:
         """Run what waits still: what was committed last, say. An exception comes out behind the others.

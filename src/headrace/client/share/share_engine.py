@@ -399,7 +399,12 @@ class ShareEngine:
             self.machines.client.set_sasl_credentials(username, password)
 
     def close(self) -> Steps[None]:
-        """Send what is acknowledged, release the rest, leave the group and close all connections."""
+        """Send what is acknowledged, release the rest, leave the group and close all connections.
+
+        In a forked child there is nothing to do, and a thread that had its turn there never ends it.
+        """
+        if not self.machines.usable:
+            return
         with self._turn:
             if self.machines.closed:
                 return

@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
@@ -294,6 +294,64 @@ def test_a_forked_child_is_told_to_make_its_own_consumer(broker: EmbeddedBroker)
                 os._exit(2)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert len(reader.consume(9, 5)) == 9
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("call", [
+    lambda c: c.commit(asynchronous=False), lambda c: c.committed([at("read", 0)]), lambda c: c.seek(at("read", 0, 0)),
+    lambda c: c.get_watermark_offsets(at("read", 0)), lambda c: c.offsets_for_times([at("read", 0, 1)]),
+    lambda c: c.pause([]), lambda c: c.resume([]), lambda c: c.assign([]), lambda c: c.unassign(),
+    lambda c: c.incremental_assign([]), lambda c: c.subscribe(["read"]), lambda c: c.unsubscribe(),
+    lambda c: c.list_topics(), lambda c: c.cluster_id(), lambda c: c.metrics(), lambda c: c.enforce_rebalance(),
+])
+def test_no_call_of_a_forked_child_waits_for_the_thread_of_its_parent(
+    broker: EmbeddedBroker, call: Callable[[Consumer], object]
+) -> None:
+    def ends_in_child(reader: Consumer) -> bool:
+        try:
+            call(reader)
+        except ClientClosedError as error:
+            reader.close()  # does no harm
+            return "fork" in str(error)
+        return False
+
+    with consumer(broker, **{"group.id": "forked"}) as reader:
+        reader.assign([at("read", 0, 0)])
+        assert len(reader.consume(1, 5)) == 1
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(10)
+            try:
+                os._exit(0 if ends_in_child(reader) else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert len(reader.consume(9, 5)) == 9
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_is_forked_while_a_thread_reads_is_told_so_too(broker: EmbeddedBroker) -> None:
+    with consumer(broker) as reader:
+        reader.assign([at("empty", 0)])
+        thread = threading.Thread(target=reader.poll, args=(60,))
+        thread.start()
+        while reader._reading.acquire(blocking=False):
+            reader._reading.release()
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(10)
+            try:
+                reader.poll(5)
+            except ClientClosedError as error:
+                os._exit(0 if "fork" in str(error) else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        reader.close()
+        thread.join(10)
+        assert not thread.is_alive()
 
 
 def test_a_dead_broker_is_told_to_error_cb_from_poll() -> None:

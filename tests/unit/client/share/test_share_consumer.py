@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import threading
 import time
 import weakref
@@ -195,3 +197,19 @@ def test_a_broker_without_share_groups_is_told_of_clearly() -> None:
 def test_the_names_of_confluents_classes_are_here(name: str) -> None:
     theirs, ours = getattr(confluent_kafka, name), getattr(headrace, name)
     assert {member for member in dir(theirs) if not member.startswith("_")} <= set(dir(ours))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_may_close_the_consumer_of_its_parent(made: Any) -> None:
+    consumer = made(headrace, ["t"])
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(10)
+        try:
+            consumer.close()
+            os._exit(0)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert consumer.subscription() == ["t"]
