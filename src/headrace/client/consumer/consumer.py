@@ -338,9 +338,11 @@ class Consumer(LiveClient):
     def store_offsets(self, message: Message | None = None, offsets: list[TopicPartition] | None = None) -> None:
         """Choose what the next commit covers. Needs "enable.auto.offset.store": false.
 
+        Of several partitions those are stored that are assigned; the others get their `error`.
+
         Raises:
-            KafkaException: `_STATE` or `_UNKNOWN_PARTITION` for a partition that is not assigned, as in `seek()`;
-                `_INVALID_ARG` with automatic storing, or for a message with an error.
+            KafkaException: `_STATE` or `_UNKNOWN_PARTITION` where none is assigned, as in `seek()`; `_INVALID_ARG` with
+                automatic storing, or for a message with an error.
             TypeError: not a `Message`, or not a list of `TopicPartition`.
             ValueError: neither or both were given.
         """

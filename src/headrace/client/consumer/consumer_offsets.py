@@ -70,7 +70,7 @@ class ConsumerOffsets:
         return found
 
     def store(self, message: Message | None, offsets: Partitions | None) -> None:
-        """Choose what the next commit covers."""
+        """Choose what the next commit covers. Partitions that are gone do not keep the others from being stored."""
         self._machines.check_open()
         given = _offsets_of(message, offsets, "store")
         if given is None:
@@ -78,9 +78,17 @@ class ConsumerOffsets:
         if self._config["enable.auto.offset.store"]:
             raise KafkaException(KafkaError(
                 KafkaError._INVALID_ARG, 'store_offsets() needs "enable.auto.offset.store": false'))
-        for tp, state in [(tp, self._subscription.require(tp.topic, tp.partition)) for tp in given]:
-            state.stored_metadata = tp.metadata
-            state.stored = tp.offset
+        refusals: list[KafkaException] = []
+        for tp in given:
+            try:
+                state = self._subscription.require(tp.topic, tp.partition)
+            except KafkaException as refusal:
+                tp.error = refusal.error
+                refusals.append(refusal)
+            else:
+                tp.error, state.stored_metadata, state.stored = None, tp.metadata, tp.offset
+        if refusals and len(refusals) == len(given):
+            raise refusals[-1]
 
     def cached_watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         """What `watermarks` gives, as of the last fetch; `OFFSET_INVALID` where nothing is known."""

@@ -108,6 +108,8 @@ class AIOProducer(LiveClient):
     ) -> asyncio.Future[Message]:
         """Put a record on its way. Waits while the buffer is full; the loop has a turn when a batch is.
 
+        A call that is cancelled may have sent its record: who calls again sends it twice.
+
         Args:
             topic: topic name.
             value: payload; None is a tombstone.
