@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -144,25 +144,24 @@ def test_a_topic_that_brokers_go_on_to_not_know_is_given_up_long_before_the_time
 def test_a_topic_that_a_broker_does_not_know_for_a_moment_is_waited_for(
     broker: EmbeddedBroker, reader: RangeReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, seen = f"late-{uuid4().hex[:8]}", []
+    name, missed = f"late-{uuid4().hex[:8]}", threading.Event()
     absence = reader._absence
 
     def noted(key: tuple[str, int]) -> str | None:
-        seen.append(absence(key))
-        if seen[-1] is not None and len(seen) == 2:
-            broker.create_topic(name, 1)
-        return seen[-1]
+        found = absence(key)
+        if found is not None:
+            missed.set()
+        return found
 
     monkeypatch.setattr(reader, "_absence", noted)
     pieces = reader.read([OffsetRange(name, 0, 0, 1)], 60)
     with Producer({"bootstrap.servers": broker.bootstrap_servers}) as out, ThreadPoolExecutor(1) as pool:
         first = pool.submit(next, pieces)
-        while not first.done() and (not seen or seen[-1] is not None):
-            time.sleep(0.01)
+        assert missed.wait(PATIENCE_S)
+        broker.create_topic(name, 1)
         out.produce(name, b"v")
         assert out.flush(PATIENCE_S) == 0
         assert first.result(PATIENCE_S).topic == name
-    assert seen[0] is not None
 
 
 def test_brokers_are_asked_whether_they_are_there(broker: EmbeddedBroker) -> None:
