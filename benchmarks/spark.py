@@ -3,16 +3,16 @@
     python -m benchmarks.spark --records 5000000 --rounds 5
 
 `read` is a batch read of a whole topic into Spark's `noop` sink; `write` is a range of numbers, as values of the given
-size, through the sink. `small` is the same with 500 rows in each of 1 and of 4 tasks, in the warm session. `first` is
-the first write of a session, with a fresh process for each: the JVM's sink, a Python sink that does nothing, and ours.
-`pipeline` is the demo's pipeline, as plain PySpark with each connector and as `headrace run`. `memory` compares the
-read with a source that yields the same Arrow batches from memory, which it also does while it receives the bytes of
-the topic: no source reads faster. `stream` is 40 micro-batches of 10,000 rows in 4
-partitions, into `noop` and into Kafka. `available` is a stream with
-`availableNow`, of the whole topic into `noop`: in one micro-batch, also beside the same rows from memory, which shows
-what the Python API leaves, and in micro-batches of 500,000. `once` compares
-writes with the guarantee exactly_once with ours at least once: the range, and the small micro-batches. `idle` is the
-CPU of all of Spark's processes while a query waits at the end of its topic, in seconds per second.
+size, through the sink, and through a Python sink that does nothing, which shows what Spark's Python API leaves. `small`
+is the same with 500 rows in each of 1 and of 4 tasks, in the warm session. `first` is the first write of a session, with
+a fresh process for each: the JVM's sink, a Python sink that does nothing, and ours. `pipeline` is the demo's pipeline, as
+plain PySpark with each connector and as `headrace run`. `memory` compares the read with a source that yields the same
+Arrow batches from memory, which it also does while it receives the bytes of the topic: no source reads faster. `stream`
+is 40 micro-batches of 10,000 rows in 4 partitions, into `noop` and into Kafka. `available` is a stream with
+`availableNow`, of the whole topic into `noop`: in one micro-batch, also beside the same rows from memory, and in
+micro-batches of 500,000. `once` compares writes with the guarantee exactly_once with ours at least once: the range, and
+the small micro-batches. `idle` is the CPU of all of Spark's processes while a query waits at the end of its topic, in
+seconds per second.
 
 Rounds are interleaved, in turning order; each connector warms up once before, writes at full size. Each row has a bar;
 the exit status is 1 when one is missed.
@@ -214,21 +214,23 @@ class Run:
                      rounds=min(self.arguments.rounds, 3), about="idle")
 
     def _write(self, session: Session) -> None:
-        self._writes(session, Row(f"write {self.arguments.records:,} rows", at_least=2))
+        self._writes(session, Row(f"write {self.arguments.records:,} rows", at_least=2),
+                     Row("  the same into a Python sink that does nothing", ours=NOTHING))
 
-    def _writes(self, session: Session, row: Row, *, owned: bool = False) -> None:
-        a, ways = self.arguments, (row.ours, row.theirs)
+    def _writes(self, session: Session, *rows: Row, owned: bool = False) -> None:
+        a, ways = self.arguments, tuple(dict.fromkeys(way for row in rows for way in (row.ours, row.theirs)))
 
         def measure(name: str) -> float:
             topic = self._topic(a.partitions)
             took_s = session.write(name, topic, a.records, a.partitions, owned=owned)
-            self._check(name, topic, a.partitions, a.records + (a.partitions if name == ONCE else 0))
+            written = 0 if name == NOTHING else a.records + (a.partitions if name == ONCE else 0)
+            self._check(name, topic, a.partitions, written)
             self.broker.delete_topic(topic)
             return took_s
 
         for name in ways:  # as large as what is measured: the broker's code gets quicker for a while, too
             measure(name)
-        self._rounds([row], ways, measure, rounds=a.rounds, about=row.name)
+        self._rounds(rows, ways, measure, rounds=a.rounds, about=rows[0].name)
 
     def _check(self, name: str, topic: str, partitions: int, expected: int) -> None:
         deadline = time.monotonic() + _SEEN_S
