@@ -3,16 +3,16 @@
     python -m benchmarks.spark --records 5000000 --rounds 5
 
 `read` is a batch read of a whole topic into Spark's `noop` sink; `write` is a range of numbers, as values of the given
-size, through the sink, and through a Python sink that does nothing, which shows what Spark's Python API leaves. `small`
-is the same with 500 rows in each of 1 and of 4 tasks, in the warm session. `first` is the first write of a session, with
-a fresh process for each: the JVM's sink, a Python sink that does nothing, and ours. `pipeline` is the demo's pipeline, as
-plain PySpark with each connector and as `headrace run`. `memory` compares the read with a source that yields the same
-Arrow batches from memory, which it also does while it receives the bytes of the topic: no source reads faster. `stream`
-is 40 micro-batches of 10,000 rows in 4 partitions, into `noop` and into Kafka. `available` is a stream with
-`availableNow`, of the whole topic into `noop`: in one micro-batch, also beside the same rows from memory, and in
-micro-batches of 500,000. `once` compares writes with the guarantee exactly_once with ours at least once: the range, and
-the small micro-batches. `idle` is the CPU of all of Spark's processes while a query waits at the end of its topic, in
-seconds per second.
+size, through the sink, and through a Python sink that does nothing, which shows what Spark's Python API leaves.
+`small` is the same with 500 rows in each of 1 and of 4 tasks, in the warm session. `first` is the first write of a
+session, with a fresh process for each: the JVM's sink, a Python sink that does nothing, and ours. `pipeline` is the
+demo's pipeline, as plain PySpark with each connector and as `headrace run`. `memory` compares the read with a source
+that yields the same Arrow batches from memory, which it also does while it receives the bytes of the topic: no source
+reads faster. `stream` is 40 micro-batches of 10,000 rows in 4 partitions, into `noop` and into Kafka. `available` is a
+stream with `availableNow`, of the whole topic into `noop`: in one micro-batch, also beside the same rows from memory,
+and in micro-batches of 500,000. `once` compares writes with the guarantee exactly_once with ours at least once: the
+range, and the small micro-batches. `idle` is the CPU of all of Spark's processes while a query waits at the end of its
+topic, in seconds per second.
 
 Rounds are interleaved, in turning order; each connector warms up once before, writes at full size. Each row has a bar;
 the exit status is 1 when one is missed.
