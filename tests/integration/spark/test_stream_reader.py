@@ -212,11 +212,11 @@ def test_a_new_partition_that_has_lost_records_stops_the_query_or_is_warned_of_o
     assert reader.latestOffset(start, reader.getDefaultReadLimit()) == start
     end = reader.latestOffset(start, ReadAllAvailable())
     assert ranges_of(reader, start, end) == [Range("t", 1, 4, 9)]
-    assert [each.levelname for each in caplog.records] == ["WARNING"]
-    assert caplog.messages[0].startswith("records may be lost: t[1] were added after the query began")
+    told = "records may be lost: t[1] were added after the query began"
+    assert [each.levelname for each in caplog.records if each.getMessage().startswith(told)] == ["WARNING"]
     view.end["t", 1] = 12
     reader.latestOffset(logged(end), ReadAllAvailable())
-    assert len(caplog.records) == 1
+    assert sum(message.startswith("records may be lost") for message in caplog.messages) == 1
 
 
 def test_a_partition_that_vanished_stops_the_query():

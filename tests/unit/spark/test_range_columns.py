@@ -57,6 +57,11 @@ def topic(broker: EmbeddedBroker) -> str:
     return name
 
 
+def told(caplog: pytest.LogCaptureFixture) -> int:
+    """How often a loss was written to the log. Readers that are kept for brokers of other tests write to it as well."""
+    return sum("as failOnDataLoss is false" in message for message in caplog.messages)
+
+
 def fill(broker: EmbeddedBroker, topic: str) -> str:
     """Two records for each partition; returns the topic's id."""
     with Producer({"bootstrap.servers": broker.bootstrap_servers}) as out:
@@ -148,7 +153,7 @@ def test_a_topic_that_was_deleted_since_is_lost_and_not_late(
     with pytest.raises(DataLossError, match=rf"of {topic}\[0\] 0\.\.2, {topic}\[1\] 0\.\.2 are gone"):
         read(broker, wanted, subscribe=f"t,{topic}")
     assert read(broker, wanted, subscribe=f"t,{topic}", failOnDataLoss="false") == expected((1, 7, 9))
-    assert len(caplog.records) == 1
+    assert told(caplog) == 1
 
 
 @pytest.mark.parametrize("at", [(1 << 63) // 1000 + 1, (1 << 63) - 1])
@@ -185,7 +190,7 @@ def test_a_task_is_sure_of_a_deleted_topic_long_before_its_timeout(
     with pytest.raises(DataLossError, match="brokers have said for"):
         read(broker, wanted, **patient)
     assert read(broker, wanted, **patient, failOnDataLoss="false") == expected((1, 7, 9))
-    assert len(caplog.records) == 1
+    assert told(caplog) == 1
 
 
 def test_brokers_that_lag_behind_lose_nothing(
