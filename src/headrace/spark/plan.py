@@ -241,10 +241,10 @@ def advance(
     Raises:
         DataLossError: there are `losses`.
     """
-    if fail_on_data_loss and (lost := losses(start, earliest, latest, anew=anew, cut=cut)):
+    changed = _changed(start, earliest, latest, anew, cut or {})
+    if fail_on_data_loss and (lost := _told(changed)):
         raise DataLossError(f"records may be lost: {'; '.join(lost)}. Set failOnDataLoss to false to go on with what "
                             "there is, or start with a new checkpoint")
-    changed = _changed(start, earliest, latest, anew, cut or {})
     again = {*changed[_ANEW], *changed[_SHRUNK]}
     moved = {tp: earliest.get(tp, 0) for tp in latest if tp not in start or tp in again}
     moved |= {tp: end for tp, end in (cut or {}).items() if tp in changed[_CUT]}
@@ -257,7 +257,10 @@ def losses(
     """What may be lost, for people: a partition vanished, its topic was made anew, it ends before the place reached so
     far, or it is new and does not begin at offset 0. For the arguments see `advance`.
     """
-    changed = _changed(start, earliest, latest, anew, cut or {})
+    return _told(_changed(start, earliest, latest, anew, cut or {}))
+
+
+def _told(changed: Mapping[str, list[Tp]]) -> list[str]:
     return [f"{', '.join(f'{t}[{p}]' for t, p in sorted(tps))} {why}" for why, tps in changed.items() if tps]
 
 
@@ -266,13 +269,11 @@ def _changed(
 ) -> dict[str, list[Tp]]:
     """Partitions that may have lost records, each once, by what is the matter with them."""
     there = [tp for tp in start if tp in latest]
-    other = [tp for tp in there if tp[0] in anew]
-    by_election = [tp for tp in cut if tp in latest and tp[0] not in anew]
     return {
         _GONE: [tp for tp in start if tp not in latest],
-        _ANEW: other,
-        _CUT: by_election,
-        _SHRUNK: [tp for tp in there if latest[tp] < start[tp] and tp not in by_election and tp not in other],
+        _ANEW: [tp for tp in there if tp[0] in anew],
+        _CUT: [tp for tp in cut if tp in latest and tp[0] not in anew],
+        _SHRUNK: [tp for tp in there if latest[tp] < start[tp] and tp not in cut and tp[0] not in anew],
         _BEGUN: [tp for tp in latest if tp not in start and earliest.get(tp, 0) > 0],
     }
 

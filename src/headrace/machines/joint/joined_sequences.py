@@ -44,7 +44,7 @@ class JoinedSequences(TransactionalSequences):
         """Where others have ended in this transaction."""
         return self._joined.before(queue.topic, queue.partition)
 
-    def refusal(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
+    def refusal(self, error: KafkaError) -> KafkaError:
         """Two that claimed a partition at the same moment: the leader took the records of the other one."""
         if error.code() != KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER:
             return error

@@ -389,7 +389,7 @@ class Sender:
             self._give_up(batch, error)
         elif action is ErrorAction.SEQUENCE and not self._sequences.on_refused(
                 batch, forgotten(answer, batch.queue.last_offset)):
-            self._give_up(batch, self._sequences.refusal(batch, error))
+            self._give_up(batch, self._sequences.refusal(error))
         else:
             maybe_stored = action in (ErrorAction.RETRY, ErrorAction.MOVED)
             self._retry(batch, error, now, maybe_stored=maybe_stored, at_once=hinted)

@@ -226,7 +226,7 @@ class Sequences:
         self._end_numbers(batch)
         return True
 
-    def refusal(self, batch: ProducerBatch, error: KafkaError) -> KafkaError:
+    def refusal(self, error: KafkaError) -> KafkaError:
         """What to report for a batch whose sequence was refused for good, where the broker said `error`."""
         return error
 
