@@ -466,7 +466,15 @@ def _ending(options: _Options) -> Position:
 
 def _timestamps(options: _Options, name: str) -> Offsets:
     text = options.text(name)
-    return parse_offsets(text, f"option {name}") if text else {}
+    return _named(text, name) if text else {}
+
+
+def _named(text: str, name: str, *, low: int = 0) -> Offsets:
+    """What an option says of partitions. One that names none is a mistake: it would mean the default in silence."""
+    found = parse_offsets(text, f"option {name}", low=low)
+    if not found:
+        raise ConfigError(f"option {name} names no partition: {text!r}. Name every partition, or leave the option out")
+    return found
 
 
 def _retries(options: _Options) -> Retries:
@@ -487,4 +495,4 @@ def _position(options: _Options, name: str, default: int) -> Position:
         return Position({"": default, "earliest": EARLIEST, "latest": LATEST}[text.lower()])
     if not text.startswith("{"):
         raise ConfigError(f'option {name} must be earliest, latest or JSON like {{"topic": {{"0": 42}}}}, not {text!r}')
-    return Position(offsets=parse_offsets(text, f"option {name}", low=EARLIEST))
+    return Position(offsets=_named(text, name, low=EARLIEST))
