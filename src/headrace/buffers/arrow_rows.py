@@ -6,7 +6,7 @@ Came from: `headrace.client.producer.column_feed`. Read next: `headrace.buffers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from headrace import buffers
 from headrace.buffers.column_input import BinaryInput
@@ -14,7 +14,9 @@ from headrace.buffers.column_input import BinaryInput
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Rows", "append_columns"]
+__all__ = ["NAMELESS_HEADER", "Rows", "append_columns"]
+
+NAMELESS_HEADER: Final = "column headers: a header's name cannot be null"
 
 
 class Rows:
@@ -29,6 +31,7 @@ class Rows:
 
     Raises:
         TypeError: a column has another type, or the columns differ in length.
+        ValueError: a header has no name.
     """
 
     def __init__(
@@ -149,9 +152,12 @@ def _header_input(array: Any) -> tuple[BinaryInput, BinaryInput, BinaryInput] | 
         if not pa.types.is_struct(array.type.value_type) or array.type.value_type.num_fields != 2:
             raise _no_headers(array.type)
     array, entries = _window(array)
-    names, values = entries.flatten()
-    if [field.name for field in entries.type] == ["value", "key"]:
-        names, values = values, names
+    parts = entries.flatten()
+    of_name = int([field.name for field in entries.type] == ["value", "key"])
+    names, values = parts[of_name], parts[1 - of_name]
+    # A list that is null may have entries all the same, which do not count.
+    if names.null_count and array.flatten().flatten()[of_name].null_count:
+        raise ValueError(NAMELESS_HEADER)
     validity, offsets = array.buffers()[:2]
     lists = BinaryInput(validity, offsets if offsets is not None and offsets.size else b"\0" * 16, None, array.offset,
                         pa.types.is_large_list(array.type))

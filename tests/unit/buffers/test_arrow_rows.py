@@ -109,6 +109,29 @@ def test_columns_of_a_wrong_type_or_length_are_refused(twin: Any, columns: Any) 
     assert accumulator.ready(math.inf) == []
 
 
+_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_TURNED = pa.large_list(pa.struct([("value", pa.binary()), ("key", pa.string())]))
+
+
+@pytest.mark.parametrize("kind", [_HEADERS, _TURNED])
+@pytest.mark.parametrize("header", [{"key": None, "value": b"x"}, None])
+def test_a_header_without_a_name_is_refused(twin: Any, kind: pa.DataType, header: Any) -> None:
+    accumulator = twin.RecordAccumulator("topic", 2, twin.BufferPool(100, 10**9))
+    headers = pa.array([None, [{"key": "a", "value": None}], [header]], kind)
+    with pytest.raises(ValueError, match="name cannot be null"):
+        arrow_rows.append_columns(accumulator, None, pa.array([b"x"] * 3), headers=headers)
+    assert arrow_rows.append_columns(accumulator, None, pa.array([b"x"] * 2), headers=headers.slice(0, 2)) == 2
+
+
+def test_what_a_null_list_of_headers_has_beneath_is_not_looked_at(twin: Any) -> None:
+    accumulator = twin.RecordAccumulator("topic", 1, twin.BufferPool(100, 10**9))
+    entries = pa.array([{"key": None, "value": b"x"}, {"key": "a", "value": b"y"}], _HEADERS.value_type)
+    headers = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), entries, mask=pa.array([True, False]))
+    assert arrow_rows.append_columns(accumulator, None, pa.array([b"1", b"2"]), headers=headers) == 2
+    sealed = accumulator.ready(math.inf)[0].seal()
+    assert [message.headers() for message in twin.Cursor(sealed.data, "topic", 0, 0).take(2)] == [None, [("a", b"y")]]
+
+
 def test_chunked_columns_and_no_rows_are_taken(twin: Any) -> None:
     accumulator = twin.RecordAccumulator("topic", 2, twin.BufferPool(100, 10**9))
     assert arrow_rows.append_columns(accumulator, None, pa.chunked_array([[b"a"], [b"b", b"c"]])) == 3

@@ -15,7 +15,7 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.buffers import RecordAccumulator
-from headrace.buffers.arrow_rows import Rows
+from headrace.buffers.arrow_rows import NAMELESS_HEADER, Rows
 from headrace.client.producer.interception import InterceptedSend, MetadataReport, check_topic
 from headrace.client.producer.reports import IoThreadCallback
 from headrace.client.producer.topics import TopicAccumulators
@@ -282,11 +282,15 @@ def _pairs(headers: Any) -> list[tuple[str, bytes | None]]:
     pairs = []
     for entry in headers or ():
         name, content = entry if isinstance(entry, tuple) else _pair(entry)
-        pairs.append((name.decode() if isinstance(name, bytes) else name or "", content))
+        if name is None:
+            raise ValueError(NAMELESS_HEADER)
+        pairs.append((name.decode() if isinstance(name, bytes) else name, content))
     return pairs
 
 
-def _pair(entry: dict[str, Any]) -> tuple[Any, Any]:
+def _pair(entry: dict[str, Any] | None) -> tuple[Any, Any]:
+    if entry is None:
+        return None, None
     first, second = entry
     return (entry[second], entry[first]) if (first, second) == ("value", "key") else (entry[first], entry[second])
 

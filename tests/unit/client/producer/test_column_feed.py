@@ -507,6 +507,13 @@ def test_rows_become_records_one_by_one():
         None, None, None, None, [])
 
 
+@pytest.mark.parametrize("header", [{"key": None, "value": b"x"}, None])
+def test_no_record_is_made_of_a_row_with_a_header_that_has_no_name(header):
+    arrays = {"value": pa.array([b"a"]), "headers": pa.array([[header]], HEADERS)}
+    with pytest.raises(ValueError, match="name cannot be null"):
+        list(records_of("t", arrays))
+
+
 def test_tables_of_one_call_may_have_their_columns_in_another_order():
     report, _ = resolved()
     feed = ColumnFeed("t", ColumnMapping(), report)
