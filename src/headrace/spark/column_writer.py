@@ -14,9 +14,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow
+import pyarrow.compute
 
 from headrace.client.producer.kept_producers import KeptProducers
 from headrace.client.producer.producer import calls_of
+from headrace.errors import ConfigError
 
 if TYPE_CHECKING:
     from headrace.client.producer.producer import Producer
@@ -59,12 +61,14 @@ class ColumnWriter:
             topic: topic name.
             key: Arrow array of binary or string, or None for no keys.
             value: Arrow array of binary or string.
-            partition: Arrow array of int32, or None for the partitioner.
+            partition: Arrow array of int32; null and None leave it to the partitioner.
             headers: Arrow array of lists of (key, value), or None.
 
         Raises:
+            ConfigError: a partition is negative: -1 is no other word for null here, as in Spark's connector.
             KafkaException: records were lost, or the topic does not exist.
         """
+        _check_partitions(topic, partition)
         given = {"key": key, "value": value, "partition": partition, "headers": headers}
         arrays = {role: array for role, array in given.items() if array is not None}
         self._stored = [stored for stored in self._stored if not _is_stored(stored)]
@@ -98,6 +102,15 @@ class ColumnWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+def _check_partitions(topic: str, partition: Any) -> None:
+    if partition is None or partition.null_count == len(partition):
+        return
+    least = pyarrow.compute.min(partition).as_py()
+    if least < 0:
+        raise ConfigError(f"a row for topic {topic} has partition {least}, which is negative: null leaves it to the "
+                          "partitioner")
 
 
 def _is_stored(stored: Future[int]) -> bool:

@@ -13,6 +13,7 @@ from headrace.broker.faults import Action, Fault  # noqa: E402
 from headrace.broker.settings import BrokerSettings  # noqa: E402
 from headrace.client import waits  # noqa: E402
 from headrace.client.producer.kept_producers import KeptProducers  # noqa: E402
+from headrace.errors import ConfigError  # noqa: E402
 from headrace.net import thread  # noqa: E402
 from headrace.spark.column_writer import ColumnWriter  # noqa: E402
 from headrace.testing import EmbeddedBroker  # noqa: E402
@@ -70,6 +71,14 @@ def values_of(broker, topic):
     found = consumer.consume(sum(ends), 10)
     consumer.close()
     return sorted(message.value().decode() for message in found)
+
+
+def test_a_negative_partition_is_refused_and_is_no_other_word_for_null(broker, conf):
+    with pytest.raises(ConfigError, match="partition -1, which is negative"):
+        write(conf, values=VALUES[:3], partition=pyarrow.array([None, 2, -1], pyarrow.int32()))
+    write(conf, values=VALUES[:3], partition=pyarrow.array([None, 2, None], pyarrow.int32()))
+    write(conf, values=VALUES[:1], partition=pyarrow.array([None], pyarrow.int32()))
+    assert sum(broker.end_offsets("four")) == 4
 
 
 @pytest.mark.parametrize("topic", ["one", "four"])
