@@ -163,8 +163,10 @@ def _encoded(of: ValueFormat, topic: str, values: pyarrow.Array) -> pyarrow.Arra
         return values
     from headrace.values.value_encoder import encoder_of
 
-    plain = values.cast(_plain(values.type))
-    return encoder_of(of, topic, plain.type).encode(plain)
+    kind = _plain(values.type)
+    # A cast to the same type is refused where a null has fields beneath that cannot be null.
+    plain = values if kind == values.type else values.cast(kind)
+    return encoder_of(of, topic, kind).encode(plain)
 
 
 def _plain(kind: pyarrow.DataType) -> pyarrow.DataType:

@@ -90,6 +90,19 @@ def test_a_column_of_structs_is_the_value_and_null_a_tombstone(broker: EmbeddedB
     assert read_topic(topic, broker.bootstrap_servers)["value"].to_pylist() == [b'{"n":1}', None]
 
 
+def test_a_tombstone_is_written_whatever_fields_its_value_would_need(broker: EmbeddedBroker, topic: str) -> None:
+    needed = pa.struct([pa.field("id", pa.int64(), nullable=False), pa.field("note", pa.string())])
+    given = pa.table({"value": pa.array([{"id": 1, "note": None}, None], needed)})
+    write_topic(given, topic, broker.bootstrap_servers, value_format="avro", registry=broker.registry_url)
+    found = read_topic(topic, broker.bootstrap_servers, columns=["value"], value_format="avro",
+                       registry=broker.registry_url)
+    assert found.schema.field("value").type == needed
+    write_topic(found, topic, broker.bootstrap_servers, value_format="avro", registry=broker.registry_url)
+    again = read_topic(topic, broker.bootstrap_servers, columns=["value"], value_format="avro",
+                       registry=broker.registry_url)
+    assert sorted(again["value"].to_pylist(), key=str) == [None, None, {"id": 1, "note": None}, {"id": 1, "note": None}]
+
+
 @pytest.mark.parametrize(("more", "error", "said"), [
     ({"value": ["id"]}, ConfigError, "several columns become a value with"),
     ({"value_format": "json", "key": "nr"}, ValueError, "there is no column 'nr' for key"),
