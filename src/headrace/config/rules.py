@@ -154,6 +154,12 @@ def _settle_times(draft: Draft) -> None:
             raise ConfigError(f'"linger.ms" ({linger_ms:g}) must be less than "message.timeout.ms" ({total_ms})')
 
 
+def _settle_reply_time(draft: Draft) -> None:
+    """librdkafka's programs ask for a quick retry with the limit of all requests: the lesser one counts."""
+    longest_ms = draft.given.get("socket.timeout.ms", draft.values["request.timeout.ms"])
+    draft.values["request.timeout.ms"] = min(draft.values["request.timeout.ms"], longest_ms)
+
+
 def _settle_memory(draft: Draft) -> None:
     memory = draft.values["buffer.memory"]
     if memory:
@@ -278,8 +284,8 @@ def _check_share_group(draft: Draft) -> None:
 
 
 _RULES: dict[str, tuple[Callable[[Draft], None], ...]] = {
-    PRODUCER: (_settle_creation, _settle_times, _settle_memory, _settle_partitioner, _settle_compression,
-               _settle_idempotence),
+    PRODUCER: (_settle_creation, _settle_times, _settle_reply_time, _settle_memory, _settle_partitioner,
+               _settle_compression, _settle_idempotence),
     CONSUMER: (_check_protocol, _settle_assignors, _settle_heartbeats, _settle_reply_size, _check_member),
     SHARE: (_settle_reply_size, _check_share_group),
     ADMIN: (),

@@ -290,6 +290,19 @@ def test_a_default_gives_way_to_what_was_asked_for() -> None:
     assert Config(PRODUCER, {**SERVERS, "queue.buffering.max.kbytes": 1024, "buffer.memory": 1 << 20})
 
 
+@pytest.mark.parametrize(("given", "waited"), [
+    ({}, 30_000),
+    ({"request.timeout.ms": 120_000}, 120_000),
+    ({"socket.timeout.ms": 1_000}, 1_000),
+    ({"socket.timeout.ms": 1_000, "request.timeout.ms": 5_000}, 1_000),
+    ({"socket.timeout.ms": 90_000, "request.timeout.ms": 5_000}, 5_000),
+], ids=str)
+def test_a_producer_waits_for_an_answer_the_lesser_of_both_times_where_the_limit_of_all_requests_was_given(
+    given: dict[str, int], waited: int,
+) -> None:
+    assert Config(PRODUCER, {**SERVERS, **given})["request.timeout.ms"] == waited
+
+
 @pytest.mark.parametrize(("role", "given", "moved"), [
     (CONSUMER, {"session.timeout.ms": 100}, {"heartbeat.interval.ms": 33}),
     (CONSUMER, {"session.timeout.ms": 6_000}, {"heartbeat.interval.ms": 2_000}),
