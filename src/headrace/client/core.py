@@ -76,6 +76,7 @@ class ClientCore:
     Attributes:
         metadata: the picture of the cluster.
         driver: runs the machines.
+        retries: how long to wait before asking again.
         closed: after `close()`, and in a child process that was forked after the client was made.
         on_closed: called then.
         on_error: takes the errors that belong to no record and no call. It begins as `error_cb`, or as the log.
@@ -102,8 +103,8 @@ class ClientCore:
             self.log.debug('CONF "%s" has no effect: %s', name, why)
         if not config["bootstrap.servers"]:
             self.log.warning('"bootstrap.servers" is missing: this client cannot reach any broker')
-        self._retries = RetryPolicy.of(config, jitter)
-        self.metadata = metadata_from(config, self._retries, allow_auto_create=allow_auto_create)
+        self.retries = RetryPolicy.of(config, jitter)
+        self.metadata = metadata_from(config, self.retries, allow_auto_create=allow_auto_create)
         self._allow_auto_create = allow_auto_create
         self._clock = clock
         self._hand_out = on_event
@@ -345,7 +346,7 @@ class ClientCore:
 
     def retry_wait_s(self, failures: int) -> float:
         """Seconds to wait after so many failures in a row (retry.backoff.ms, KIP-580)."""
-        return self._retries.wait_s(failures)
+        return self.retries.wait_s(failures)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, ErrorEvent):

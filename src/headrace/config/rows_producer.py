@@ -43,7 +43,8 @@ PRODUCER_ROWS = (
              "failed; 0 waits for ever.", aliases=("delivery.timeout.ms",), roles=_P, unit="ms", low=0, high=INT32,
              kip="KIP-91"),
     Property("request.timeout.ms", "int", 30_000, "Longest wait for the answer to a produce request; it is also sent "
-             "to the broker. No more than socket.timeout.ms, where that is given, as in librdkafka.", roles=_P, unit="ms", low=1, high=900_000),
+             "to the broker. No more than socket.timeout.ms, where that is given, as in librdkafka.", roles=_P,
+             unit="ms", low=1, high=900_000),
     Property("retries", "int", INT32, "Times that a produce request is sent again within message.timeout.ms.",
              aliases=("message.send.max.retries",), roles=_P, low=0, high=INT32),
     Property("compression.type", "enum", "none", "Codec for batches.", aliases=("compression.codec",), roles=_P,

@@ -155,7 +155,7 @@ def _settle_times(draft: Draft) -> None:
 
 
 def _settle_reply_time(draft: Draft) -> None:
-    """librdkafka's programs ask for a quick retry with the limit of all requests: the lesser one counts."""
+    """Librdkafka's programs ask for a quick retry with the limit of all requests: the lesser one counts."""
     longest_ms = draft.given.get("socket.timeout.ms", draft.values["request.timeout.ms"])
     draft.values["request.timeout.ms"] = min(draft.values["request.timeout.ms"], longest_ms)
 

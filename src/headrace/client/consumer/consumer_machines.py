@@ -20,7 +20,6 @@ from headrace.client.statistics import ConsumerStatistics
 from headrace.client.waits import threads_may_receive
 from headrace.config import Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
-from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder, CoordinatorRefused
 from headrace.machines.cluster.metadata import Cluster, MetadataChanged, MetadataFailed
 from headrace.machines.consumer.fetcher import Fetcher, PositionsInDoubt, RecordsReady
@@ -112,7 +111,7 @@ class ConsumerMachines:
             allow_auto_create=config["allow.auto.create.topics"], connector=connector, clock=clock, jitter=jitter,
             closed_text=CONSUMER_CLOSED)
         timeout_s, isolation = config.seconds("socket.timeout.ms"), config["isolation.level"]
-        retries = RetryPolicy.of(config)
+        retries = client.retries
         group_id: str = config["group.id"]
         self.subscription = Subscription(group_id, config["auto.offset.reset"], _wall_ms)
         self.fetcher = Fetcher(self.subscription, client.metadata, config, client.driver.wake_threadsafe)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.client.core import ClientCore
-from headrace.machines.backoff import RetryPolicy
 from headrace.machines.consumer.subscription import Subscription
 from headrace.machines.consumer.truncation import LogTruncated, PositionCheck
 
@@ -30,4 +29,4 @@ def compare_positions(
     driver = core.driver
     if LogTruncated not in driver.listeners:
         driver.listeners[LogTruncated] = (on_truncated,)
-        driver.add(PositionCheck(subscription, core.metadata, timeout_s, RetryPolicy.of(core.config)))
+        driver.add(PositionCheck(subscription, core.metadata, timeout_s, core.retries))

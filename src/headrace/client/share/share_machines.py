@@ -17,7 +17,6 @@ from headrace.client.core import ClientCore
 from headrace.client.statistics import Statistics
 from headrace.config import Config
 from headrace.errors import IllegalStateException, KafkaError
-from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import GROUP, CoordinatorFinder, CoordinatorRefused
 from headrace.machines.cluster.metadata import MetadataChanged, MetadataFailed
 from headrace.machines.consumer.fetcher import RecordsReady
@@ -69,7 +68,7 @@ class ShareMachines:
         self.client = client = ClientCore(
             config, on_event=self._on_event, allow_auto_create=config["allow.auto.create.topics"],
             connector=connector, clock=clock)
-        finder = CoordinatorFinder(GROUP, config["group.id"], retries=RetryPolicy.of(config))
+        finder = CoordinatorFinder(GROUP, config["group.id"], retries=client.retries)
         self.group = ShareGroup(config, client.metadata, finder, member_id)
         self.fetcher = ShareFetcher(self.group, client.metadata, config)
         for machine in (finder, self.group, self.fetcher):

@@ -64,6 +64,7 @@ class CoordinatorFinder:
         retries: how long to wait before asking again.
 
     Attributes:
+        retries: as given: who asks the coordinator waits likewise.
         node_id: the coordinator's broker id; None while it is being looked for.
         error: why there is none and will be none, for example a missing permission; None when there is hope.
         last_error: why the last attempt failed; None once one succeeded.
@@ -76,7 +77,7 @@ class CoordinatorFinder:
         self.error: KafkaError | None = None
         self.last_error: KafkaError | None = None
         self._kind, self._key = kind, key
-        self._retries = retries
+        self.retries = retries
         self._due: float | None = float("-inf")
         self._asked_at = float("-inf")
         self._in_flight = False
@@ -87,7 +88,7 @@ class CoordinatorFinder:
         """The broker is not the coordinator any more, or cannot be reached: look for it again."""
         self.node_id = None
         if not self._in_flight:
-            self._due = max(now, self._asked_at + self._retries.first_s)
+            self._due = max(now, self._asked_at + self.retries.first_s)
 
     def poll(self, now: float) -> Iterable[Send]:
         """Ask any broker when it is time."""
@@ -128,7 +129,7 @@ class CoordinatorFinder:
             self.error = self._explained(error)
             self._events.append(CoordinatorRefused(self.error))
         self._failures += 1
-        self._due = now + self._retries.wait_s(self._failures)
+        self._due = now + self.retries.wait_s(self._failures)
 
     def _explained(self, error: KafkaError) -> KafkaError:
         whose, said, right = f'{_NAMES[self._kind]} "{self._key}"', error.str(), _RIGHTS.get(error.code())

@@ -16,7 +16,6 @@ from typing import Final
 
 from headrace.config import Config
 from headrace.errors import KafkaError, ProtocolError
-from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Key, Subscription
@@ -139,7 +138,7 @@ class ClassicGroup:
         self._heartbeat_s = config.seconds("heartbeat.interval.ms")
         self._max_poll_s = config.seconds("max.poll.interval.ms")
         self._request_timeout_s = config.seconds("socket.timeout.ms")
-        self._retries = RetryPolicy.of(config)
+        self._retries = finder.retries
         self._subscription = subscription
         self._metadata = metadata
         self._finder = finder

@@ -18,7 +18,6 @@ from uuid import UUID
 
 from headrace.config import Config
 from headrace.errors import KafkaError
-from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Key, Subscription
@@ -118,7 +117,7 @@ class ConsumerGroup:
         self._assignor: str | None = config["group.remote.assignor"] or None
         self._max_poll_s = config.seconds("max.poll.interval.ms")
         self._request_timeout_s = config.seconds("socket.timeout.ms")
-        self._retries = RetryPolicy.of(config)
+        self._retries = finder.retries
         self._subscription = subscription
         self._metadata = metadata
         self._finder = finder

@@ -17,7 +17,6 @@ from uuid import UUID
 
 from headrace.config import Config
 from headrace.errors import KafkaError
-from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Key
@@ -100,7 +99,7 @@ class ShareGroup:
         self._rack: str | None = config["client.rack"] or None
         self._max_poll_s = config.seconds("max.poll.interval.ms")
         self._request_timeout_s = config.seconds("socket.timeout.ms")
-        self._retries = RetryPolicy.of(config)
+        self._retries = finder.retries
         self._metadata, self._finder = metadata, finder
         self._told: tuple[str, ...] | None = None  # the topics that the coordinator knows of
         self._assigned: dict[UUID, list[int]] = {}

@@ -16,6 +16,7 @@ from headrace.aio import AIOConsumer
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.waits import LoopWaits
+from headrace.machines.groups.group_protocols import membership_of
 from headrace.machines.groups.membership import Membership, MembershipFactory
 from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.net.thread import LoopCall
@@ -172,3 +173,14 @@ def test_no_module_of_the_clients_names_a_kind_of_group() -> None:
         assert "ClassicGroup" not in source, path
         assert "from headrace.machines.groups.classic" not in source, path
         assert "JoinState" not in source, path
+
+
+def test_its_waits_are_spread_by_the_clients_jitter() -> None:
+    async def work() -> None:
+        reader = Reader({"bootstrap.servers": "127.0.0.1:1", "group.id": "g"}, membership_of)
+        machines = reader._engine.machines
+        assert machines.finder.retries is machines.client.retries
+        assert len({machines.finder.retries.wait_s(1) for _ in range(100)}) > 1
+        await reader.close()
+
+    asyncio.run(work())

@@ -11,6 +11,7 @@ import pytest
 from headrace.client.share.share_machines import ShareMachines
 from headrace.config import SHARE, Config
 from headrace.errors import IllegalStateException, KafkaError
+from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Cluster, MetadataChanged, MetadataFailed, TopicInfo
 from headrace.machines.groups.membership import GroupFailed
 from headrace.machines.machine import ErrorEvent, Event
@@ -55,6 +56,18 @@ def test_a_topic_that_is_not_there_yet_is_waited_for_and_told_to_error_cb_once()
     assert after(picture(missing), picture(missing), check=lambda machines: callbacks.extend(machines.callbacks),
                  error_cb=print) == []
     assert [error.code() for _, (error,) in callbacks] == [KafkaError.UNKNOWN_TOPIC_OR_PART]
+
+
+def test_its_waits_are_spread_by_the_clients_jitter() -> None:
+    waits: list[float] = []
+
+    def look(machines: ShareMachines) -> None:
+        finder = next(each for each in machines.client.driver._machines if isinstance(each, CoordinatorFinder))
+        assert finder.retries is machines.client.retries
+        waits.extend(finder.retries.wait_s(1) for _ in range(100))
+
+    after(check=look)
+    assert len(set(waits)) > 1
 
 
 def test_brokers_that_let_nobody_in_are_told_of_once_until_one_answers() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Subscription
@@ -50,11 +51,12 @@ Partitions = set[tuple[str, int]]
 class Bench:
     """One member and a scripted coordinator, broker 1."""
 
-    def __init__(self, topics: dict[str, int] | None = None, properties: dict[str, Any] | None = None) -> None:
+    def __init__(self, topics: dict[str, int] | None = None, properties: dict[str, Any] | None = None,
+                 jitter: float = 0.5) -> None:
         self.config = Config(CONSUMER, {"bootstrap.servers": "h:1", "group.id": "g", **(properties or {})})
         self.metadata = Metadata([("h", 1)])
         self.subscription = Subscription("g", "latest")
-        self.finder = CoordinatorFinder(0, "g")
+        self.finder = CoordinatorFinder(0, "g", retries=RetryPolicy.of(self.config, lambda: jitter))
         self.group = ClassicGroup(self.config, self.subscription, self.metadata, self.finder)
         self.group.application_at = 0.0
         self.now = 0.0
@@ -379,9 +381,12 @@ def test_a_passing_error_while_joining_is_ridden_out_in_silence(code: int) -> No
     assert bench.events(GroupFailed) == []
 
 
-def test_the_pause_before_it_joins_again_is_what_the_properties_say() -> None:
-    bench = Bench(properties={"retry.backoff.ms": 20, "retry.backoff.max.ms": 40})
-    for wait_s in (0.02, 0.04, 0.04):
+@pytest.mark.parametrize(("jitter", "spread"), [(0.0, 0.8), (0.5, 1.0), (1.0, 1.2)])
+def test_the_pause_before_it_joins_again_is_what_the_properties_say_spread_by_a_fifth(
+    jitter: float, spread: float,
+) -> None:
+    bench = Bench(properties={"retry.backoff.ms": 20, "retry.backoff.max.ms": 40}, jitter=jitter)
+    for wait_s in (0.02 * spread, 0.04 * spread, 0.04 * spread):
         bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(
             error_code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS, member_id="", protocol_name=""))
         bench.now += wait_s - 0.001

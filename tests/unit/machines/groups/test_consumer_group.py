@@ -9,6 +9,7 @@ import pytest
 
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError as K
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Subscription
@@ -42,12 +43,12 @@ Optional = ("rack_id", "rebalance_timeout_ms", "subscribed_topic_names", "subscr
 class Bench:
     """One member and a scripted coordinator, broker 1."""
 
-    def __init__(self, *topics: str, **properties: Any) -> None:
+    def __init__(self, *topics: str, jitter: float = 0.5, **properties: Any) -> None:
         self.config = Config(CONSUMER, {
             "bootstrap.servers": "h:1", "group.id": "g", "group.protocol": "consumer", **properties})
         self.metadata = Metadata([("h", 1)])
         self.subscription = Subscription("g", "latest")
-        self.finder = CoordinatorFinder(0, "g")
+        self.finder = CoordinatorFinder(0, "g", retries=RetryPolicy(jitter=lambda: jitter))
         self.group = ConsumerGroup(self.config, self.subscription, self.metadata, self.finder, lambda: ME)
         self.group.application_at = 0.0
         self.now = 0.0
@@ -214,6 +215,15 @@ def test_a_passing_error_is_followed_by_a_pause_that_grows_and_by_everything() -
     bench.reply(send, 5)
     assert said(bench.beat(INTERVAL_S)) == {}
     assert bench.events(GroupFailed) == []
+
+
+@pytest.mark.parametrize(("jitter", "pause"), [(0.0, 0.08), (1.0, 0.12)])
+def test_members_that_were_refused_together_do_not_come_back_together(jitter: float, pause: float) -> None:
+    bench = Bench(jitter=jitter)
+    bench.joined(0)
+    bench.refuse(bench.beat(INTERVAL_S), K.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.silent(pause - 0.01)
+    bench.beat(0.011)
 
 
 @pytest.mark.parametrize("code", [K.NOT_COORDINATOR, K.COORDINATOR_NOT_AVAILABLE])

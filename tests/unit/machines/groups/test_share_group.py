@@ -9,6 +9,7 @@ import pytest
 
 from headrace.config import SHARE, Config
 from headrace.errors import KafkaError
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.groups.membership import GroupFailed, Left
@@ -30,11 +31,11 @@ T = UUID(int=5)
 class Bench:
     """One member and a scripted coordinator, broker 1."""
 
-    def __init__(self, **properties: Any) -> None:
+    def __init__(self, *, jitter: float = 0.5, **properties: Any) -> None:
         named = {name.replace("_", "."): value for name, value in properties.items()}
         config = Config(SHARE, {"bootstrap.servers": "h:1", "group.id": "g", **named})
         self.metadata = Metadata([("h", 1)])
-        self.finder = CoordinatorFinder(0, "g")
+        self.finder = CoordinatorFinder(0, "g", retries=RetryPolicy(jitter=lambda: jitter))
         self.group = ShareGroup(config, self.metadata, self.finder, "me")
         self.now = 0.0
         self.find()
@@ -174,6 +175,15 @@ def test_a_coordinator_that_loads_is_asked_again() -> None:
     assert bench.finder.node_id == 1
     bench.silent()
     bench.send(0.1)
+
+
+@pytest.mark.parametrize(("jitter", "pause"), [(0.0, 0.08), (1.0, 0.12)])
+def test_members_that_were_refused_together_do_not_come_back_together(jitter: float, pause: float) -> None:
+    bench = Bench(jitter=jitter)
+    bench.send()
+    bench.reply(code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.silent(pause - 0.01)
+    bench.send(0.011)
 
 
 def test_a_refusal_is_reported_and_tried_again_much_later() -> None:
