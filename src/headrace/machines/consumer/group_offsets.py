@@ -44,8 +44,8 @@ _NO_ID: Final = UUID(int=0)
 _LAST_COMMIT_BY_NAME: Final = 9
 """From version 10 on topics go by id, so that a deleted topic's offset cannot fall to a new one with its name."""
 
-_REPLACED: Final = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID,
-                    KafkaError.STALE_MEMBER_EPOCH, KafkaError.FENCED_MEMBER_EPOCH)
+_REPLACED: Final = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.STALE_MEMBER_EPOCH,
+                    KafkaError.FENCED_MEMBER_EPOCH)
 
 
 class GroupOffsets(Lookups):
@@ -354,6 +354,9 @@ def _all_of(count: int, partitions: list[TopicPartition], done: Committed) -> Co
 
 def _commit_error(failed: TopicPartition, code: int, group_id: str) -> KafkaError:
     """The error of a commit of which a partition failed."""
+    if code == KafkaError.FENCED_INSTANCE_ID:  # as `poll()` says it: this member never comes back
+        return KafkaError(code, f"Commit refused: another consumer joined group {group_id!r} with the same "
+                          "group.instance.id: each needs its own; close this one", fatal=True)
     if code in _REPLACED:
         return KafkaError(code, f"Commit refused: this consumer is no longer that member of group {group_id!r} (poll "
                           "more often than max.poll.interval.ms); its partitions may belong to others already")

@@ -313,9 +313,11 @@ def test_a_commit_follows_the_coordinator(code: int) -> None:
     assert bench.done[0][1] is None
 
 
-@pytest.mark.parametrize("code", [
-    KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_INSTANCE_ID])
-def test_a_fenced_commit_fails_and_says_why(code: int) -> None:
+@pytest.mark.parametrize(("code", "reason", "for_good"), [
+    (KafkaError.ILLEGAL_GENERATION, "max.poll.interval.ms", False),
+    (KafkaError.UNKNOWN_MEMBER_ID, "max.poll.interval.ms", False),
+    (KafkaError.FENCED_INSTANCE_ID, "group.instance.id", True)])
+def test_a_fenced_commit_fails_and_says_why(code: int, reason: str, for_good: bool) -> None:
     bench = Bench(incremental=False)
     bench.commit()
     [send] = poll(bench.group, 0.0)
@@ -323,7 +325,8 @@ def test_a_fenced_commit_fails_and_says_why(code: int) -> None:
     [(partitions, error)] = bench.done
     assert error is not None
     assert error == code
-    assert "max.poll.interval.ms" in error.str()
+    assert reason in error.str()
+    assert error.fatal() is for_good
     assert partitions[0].error == code
 
 
