@@ -79,6 +79,7 @@ class ClientCore:
         retries: how long to wait before asking again.
         closed: after `close()`, and in a child process that was forked after the client was made.
         on_closed: called then.
+        on_forked: called before it in a child process: nobody is there to release a lock that another thread held.
         on_error: takes the errors that belong to no record and no call. It begins as `error_cb`, or as the log.
         log: the logger to use.
     """
@@ -112,6 +113,7 @@ class ClientCore:
         self._waiting: set[asyncio.Future[Any]] = set()
         self.closed = False
         self.on_closed: Callable[[], object] = _nothing
+        self.on_forked: Callable[[], object] = _nothing
         self._closed_text = closed_text
         self._unusable: str | None = None
         self.driver = Driver(config, self.metadata, on_event=self._on_event, on_effect=on_effect, clock=clock,
@@ -382,8 +384,9 @@ def _nothing() -> None:
 
 
 def _abandon_after_fork() -> None:
-    for core in _living:
+    for core in list(_living):
         core._unusable, core.closed = FORKED, True
+        core.on_forked()
         core.on_closed()
 
 

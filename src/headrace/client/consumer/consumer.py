@@ -7,9 +7,7 @@ waits. Read next: `client.consumer.consumer_engine`.
 
 from __future__ import annotations
 
-import os
 import sys
-import weakref
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = ["Consumer"]
 
 T = TypeVar("T")
-_locks: weakref.WeakSet[SteadyLock] = weakref.WeakSet()
 
 
 class Consumer(LiveClient):
@@ -64,7 +61,6 @@ class Consumer(LiveClient):
         given = given_properties(config, logger, properties)
         self._waits = ThreadWaits(loop_thread())
         self._reading = SteadyLock()
-        _locks.add(self._reading)
         self._running = 0  # calls in which callbacks may run, one in the other
         self._fast_path = PollFastPath(Consumer._poll)
         self._given = ApplicationCallbacks(self)
@@ -79,6 +75,7 @@ class Consumer(LiveClient):
 
     async def _make(self, config: Mapping[str, Any]) -> ConsumerEngine:
         engine = await ConsumerEngine(config, self._given, self._waits.notify).log_in()
+        engine.machines.client.on_forked = self._reading.after_fork
         engine.machines.receive_directly(self._waits.look_again)
         return engine
 
@@ -478,12 +475,3 @@ class Consumer(LiveClient):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _after_fork() -> None:
-    for lock in _locks:
-        lock.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

@@ -199,7 +199,7 @@ class AIOProducer(LiveClient):
         """
         engine, reports = self._engine, self._reports
         if engine.closed:
-            raise producer_closed()
+            raise engine.refusal()
         if not reports.served:
             before = reports.changes
             await self._waits.wait(Wait(lambda: reports.changes != before or engine.closed, deadline(timeout)))

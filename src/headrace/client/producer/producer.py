@@ -20,7 +20,6 @@ from headrace.client.core import HANDLE_CLOSED, LiveClient
 from headrace.client.producer.interception import Callback, chain_of
 from headrace.client.producer.producer_calls import Backpressure, ProducerCalls
 from headrace.client.producer.producer_engine import ProducerEngine
-from headrace.client.producer.topics import producer_closed
 from headrace.client.waits import ThreadWaits, deadline
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError
@@ -76,7 +75,7 @@ class _SlowPath:
         self.check_thread(call)
         engine = self._calls.engine
         if engine.closed and not engine.deliveries.in_callback():  # `close()` calls callbacks as well
-            raise producer_closed()
+            raise engine.refusal()
 
     def check_thread(self, call: str) -> None:
         """On the loop's thread nothing may wait for the loop."""
@@ -505,13 +504,15 @@ class Producer(LiveClient):
     @property
     def _usable(self) -> ProducerCalls[ThreadWaits]:
         if self._engine.closed:
-            raise producer_closed()
+            raise self._engine.refusal()
         return self._calls
 
     @property
     def _handle(self) -> ProducerCalls[ThreadWaits]:
-        if "_engine" not in self.__dict__ or self._engine.closed:
+        if "_engine" not in self.__dict__:
             raise ClientClosedError(HANDLE_CLOSED)
+        if self._engine.closed:
+            raise self._engine.refusal(HANDLE_CLOSED)
         return self._calls
 
     def __len__(self) -> int:

@@ -12,9 +12,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import math
-import os
 import time
-import weakref
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,7 +21,7 @@ from headrace.buffers import BufferPool, DirectReplies, Polling, implementation
 from headrace.client.core import ClientCore
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
-from headrace.client.producer.topics import PRODUCER_CLOSED, FailedRecord, TopicAccumulators, never, producer_closed
+from headrace.client.producer.topics import PRODUCER_CLOSED, FailedRecord, TopicAccumulators, never
 from headrace.client.statistics import ProducerStatistics
 from headrace.client.waits import threads_may_receive
 from headrace.config import Config
@@ -36,7 +34,7 @@ from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch, S
 from headrace.machines.producer.lone_batch import Lend
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Seal, Sender
 from headrace.machines.producer.sequences import Sequences
-from headrace.net.thread import waking
+from headrace.net.thread import FORKED, waking
 from headrace.net.timers import jitter
 from headrace.records import CODEC_NAMES, compress
 
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["ProducerEngine"]
 
 _T = TypeVar("_T")
-_FORKED = "this client was made in another process; make a new one after fork()"
 
 
 class ProducerEngine:
@@ -111,7 +108,7 @@ class ProducerEngine:
             self._driver.add(machine)
         if self.transactions is not None:
             self.transactions.start(self._sender, self.purge)
-        _ENGINES.add(self)
+        self.client.on_forked = self.after_fork
 
     async def log_in(self) -> ProducerEngine:
         """This engine, once it has the token of `oauth_cb`, where there is one; else it is closed."""
@@ -303,11 +300,19 @@ class ProducerEngine:
         for event in self._sender.events():
             self._on_event(event)
 
+    def refusal(self, closed_text: str = PRODUCER_CLOSED) -> ClientClosedError:
+        """The error of a call that finds this producer closed.
+
+        Args:
+            closed_text: what this call says after `close()`, where the others say something else.
+        """
+        return ClientClosedError(FORKED if self.forked else closed_text)
+
     def refuse(self, *, spare_callbacks: bool = False) -> None:
         """Take no more records; from callbacks still, if they are waited for. Callable from any thread."""
         self.closed = True
         admits = self.deliveries.in_callback if spare_callbacks and self.transactions is None else never
-        self.accumulators.refuse(producer_closed, admits)
+        self.accumulators.refuse(self.refusal, admits)
 
     async def close(self) -> None:
         """Stop; what is not delivered is reported as purged."""
@@ -337,7 +342,7 @@ class ProducerEngine:
         self.closed = self.forked = True
         if self._direct_sends is not None:
             self._direct_sends.end()
-        self.accumulators.after_fork(partial(ClientClosedError, _FORKED))
+        self.accumulators.after_fork(self.refusal)
 
 
 def _done(function: Callable[..., _T], *arguments: Any) -> concurrent.futures.Future[_T]:
@@ -348,15 +353,3 @@ def _done(function: Callable[..., _T], *arguments: Any) -> concurrent.futures.Fu
     except Exception as error:
         future.set_exception(error)
     return future
-
-
-_ENGINES: weakref.WeakSet[ProducerEngine] = weakref.WeakSet()
-
-
-def _after_fork() -> None:
-    for engine in list(_ENGINES):
-        engine.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

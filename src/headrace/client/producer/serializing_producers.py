@@ -86,7 +86,7 @@ class SerializingProducer(Producer, Generic[K, V]):
             ValueSerializationError: `value.serializer` raised.
         """
         if self._engine.closed and not self._engine.deliveries.in_callback():  # `close()` calls callbacks as well
-            raise producer_closed()
+            raise self._engine.refusal()
         context = _context_of_key(topic, headers)
         raw_key: Any = key
         raw_value: Any = value

@@ -17,6 +17,7 @@ from headrace.client.producer.aio_producer import AIOProducer
 from headrace.client.producer.producer import Producer
 from headrace.client.producer.producer_calls import Backpressure
 from headrace.errors import BufferFullError, ClientClosedError, ConfigError, KafkaError, KafkaException
+from headrace.net.thread import FORKED
 
 
 @pytest.fixture
@@ -195,13 +196,20 @@ def test_ctrl_c_interrupts_a_wait(nobody, call):
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_cannot_use_its_parents_producer(producer):
     producer.produce("t", b"1")
+    calls = [lambda: producer.produce("t", b"2"), lambda: producer.poll(0), lambda: producer.poll(1),
+             lambda: producer.flush(1), producer.purge, lambda: producer.list_topics(timeout=1),
+             producer.begin_transaction, lambda: producer.set_sasl_credentials("user", "password")]
     child = os.fork()
     if child == 0:
-        try:
-            producer.produce("t", b"2")
-        except ClientClosedError as error:
-            os._exit(0 if "fork" in str(error) else 2)
-        os._exit(1)
+        for number, call in enumerate(calls, 1):
+            try:
+                call()
+            except ClientClosedError as error:
+                if str(error) != FORKED:
+                    os._exit(100 + number)
+            else:
+                os._exit(number)
+        os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     producer.produce("t", b"3")
     assert len(producer) == 2
