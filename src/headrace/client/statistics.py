@@ -23,10 +23,12 @@ from headrace.net.stats import BrokerStats, Window
 from headrace.types.records import OFFSET_INVALID, ThrottleEvent
 
 if TYPE_CHECKING:
+    from headrace.machines.cluster.coordinator import CoordinatorFinder
     from headrace.machines.consumer.subscription import Subscription
+    from headrace.machines.groups.membership import Membership
     from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
     from headrace.machines.producer.sender import BatchDone
-    from headrace.types.metrics import BrokerMetrics, Metrics, TopicMetrics
+    from headrace.types.metrics import BrokerMetrics, GroupMetrics, Metrics, TopicMetrics
 
 __all__ = ["ConsumerStatistics", "ProducerStatistics", "Statistics"]
 
@@ -46,6 +48,10 @@ _STATES = {
 _FETCH_STATES = {"COMMITTED": "offset-query", "RESET": "offset-query", "FETCH": "active",
                  "VALIDATE": "validate-epoch-wait", "FAILED": "stopped"}
 """By the names of `machines.consumer.subscription.PositionPhase`, which a producer does not load."""
+_JOIN_STATES = {"PREPARING": "wait-unassign-call", "JOINING": "wait-join", "SYNCING": "wait-sync",
+                "REVOKING": "wait-unassign-call", "ASSIGNING": "wait-assign-call", "STABLE": "steady",
+                "LOSING": "wait-unassign-call"}
+"""By the names of a member's states, whatever the kind of its group; "init" where it is no member."""
 _BEST_STATE = ("UP", "APIVERSION_QUERY", "CONNECT", "DOWN", "INIT")
 _numbers = {"producer": itertools.count(1), "consumer": itertools.count(1)}
 
@@ -233,17 +239,32 @@ class ProducerStatistics(Statistics):
 
 
 class ConsumerStatistics(Statistics):
-    """A consumer's; `subscription` knows its partitions, and `take_back` has all counted that came past the loop."""
+    """A consumer's; further arguments are its parts.
+
+    Args:
+        subscription: knows its partitions.
+        take_back: has all counted that came past the loop.
+        group: its membership, and `finder` finds the coordinator; None of a consumer without a group.
+    """
 
     kind = "consumer"
 
     def __init__(
         self, config: Config, metadata: Metadata, driver: Driver, notify: Notify, waiting: Callable[[], int], *,
-        subscription: Subscription, take_back: Callable[[], object],
+        subscription: Subscription, take_back: Callable[[], object], group: Membership | None,
+        finder: CoordinatorFinder | None,
     ) -> None:
         super().__init__(config, metadata, driver, notify, waiting)
         self._subscription, self._take_back = subscription, take_back
+        self._group, self._finder = group, finder
+        self._rebalances = 0
+        self._rebalanced_at: float | None = None
         self._committed_only = config["isolation.level"] == 1
+
+    def on_rebalance(self) -> None:
+        """Partitions come or go."""
+        self._rebalances += 1
+        self._rebalanced_at = time.monotonic()
 
     def metrics(self) -> Metrics:
         """The consumer's figures now."""
@@ -261,9 +282,23 @@ class ConsumerStatistics(Statistics):
                 "committed_offset": state.committed, "lo_offset": state.log_start, "hi_offset": high,
                 "ls_offset": stable, "eof_offset": OFFSET_INVALID if state.eof_offset < 0 else state.eof_offset,
                 "leader_epoch": state.leader_epoch, "fetch_state": _FETCH_STATES[state.phase.name],
-                "consumer_lag": _lag(end, position), "consumer_lag_stored": _lag(end, state.stored)}
-        metrics.update({"topics": topics, "cgrp": {"assignment_size": len(states)}})
+                "consumer_lag": _lag(end, position), "consumer_lag_stored": _lag(end, state.stored),
+                "rxmsgs": state.received_records, "rxbytes": state.received_bytes,
+                "fetchq_cnt": state.received_records - state.released_records, "fetchq_size": state.queued_bytes}
+        metrics.update({
+            "topics": topics, "cgrp": self._group_metrics(len(states)),
+            "rxmsgs": self._subscription.left_records + sum(state.received_records for state in states),
+            "rxmsg_bytes": self._subscription.left_bytes + sum(state.received_bytes for state in states)})
         return metrics
+
+    def _group_metrics(self, size: int) -> GroupMetrics:
+        group, finder, age_s = self._group, self._finder, 0.0
+        if self._rebalanced_at is not None:
+            age_s = time.monotonic() - self._rebalanced_at
+        return {
+            "state": "init" if finder is None else "query-coord" if finder.node_id is None else "up",
+            "join_state": "init" if group is None else _JOIN_STATES.get(group.state.name, "init"),
+            "rebalance_age": int(age_s * 1000), "rebalance_cnt": self._rebalances, "assignment_size": size}
 
 
 def _lag(end: int, offset: int) -> int:

@@ -93,6 +93,9 @@ class PartitionMetrics(TypedDict, total=False):
         consumer_lag: `ls_offset` (with "isolation.level" read_uncommitted `hi_offset`) less `app_offset`; -1 while one
             is not known.
         consumer_lag_stored: the same less `stored_offset`.
+        rxmsgs, rxbytes: records fetched since the partition was assigned, as their batches count them, and their bytes
+            as sent.
+        fetchq_cnt, fetchq_size: of these, what is in answers that were not handed out to the end.
     """
 
     partition: int
@@ -114,6 +117,10 @@ class PartitionMetrics(TypedDict, total=False):
     fetch_state: str
     consumer_lag: int
     consumer_lag_stored: int
+    rxmsgs: int
+    rxbytes: int
+    fetchq_cnt: int
+    fetchq_size: int
 
 
 class TopicMetrics(TypedDict, total=False):
@@ -145,8 +152,21 @@ class IdempotenceMetrics(TypedDict):
 
 
 class GroupMetrics(TypedDict):
-    """The consumer's part in its group; assignment_size: partitions that are assigned."""
+    """The consumer's part in its group.
 
+    Attributes:
+        state: "up" while the coordinator is known, "query-coord" while it is looked for, "init" without a group.
+        join_state: "steady" of a member that reads what it was given; "wait-join", "wait-sync", "wait-assign-call" or
+            "wait-unassign-call" on the way there; "init" of a consumer that is no member.
+        rebalance_age: milliseconds since partitions last came or went; 0 before.
+        rebalance_cnt: how often they did.
+        assignment_size: partitions that are assigned.
+    """
+
+    state: str
+    join_state: str
+    rebalance_age: int
+    rebalance_cnt: int
     assignment_size: int
 
 
@@ -165,6 +185,8 @@ class Metrics(TypedDict, total=False):
         msg_cnt, msg_size: records that wait in a producer, from `produce()` to the report, and their memory in bytes.
         msg_max, msg_size_max: their limits, 0 for none.
         txmsgs, txmsg_bytes: records acknowledged, bytes of their batches as sent.
+        rxmsgs, rxmsg_bytes: records that a consumer has fetched, and their bytes, those of partitions that it has no
+            more included.
         eos: of a producer with `enable.idempotence`.
         cgrp: of a consumer.
     """
@@ -189,5 +211,7 @@ class Metrics(TypedDict, total=False):
     msg_size_max: int
     txmsgs: int
     txmsg_bytes: int
+    rxmsgs: int
+    rxmsg_bytes: int
     eos: IdempotenceMetrics
     cgrp: GroupMetrics

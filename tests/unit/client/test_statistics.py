@@ -173,9 +173,49 @@ def test_a_consumer_shows_its_partitions_and_calls_back_from_poll(props) -> None
         assert partition["consumer_lag"] == partition["consumer_lag_stored"] == partition["ls_offset"] - 1
         assert partition["fetch_state"] == "active"
         assert 0 < metrics["age"] < 60_000_000
-        assert metrics["cgrp"]["assignment_size"] == 1
+        assert metrics["cgrp"] == {"state": "init", "join_state": "init", "rebalance_age": 0, "rebalance_cnt": 0,
+                                   "assignment_size": 1}
         poll_until(consumer, lambda: texts)
         assert json.loads(texts[0])["type"] == "consumer"
+
+
+def test_what_a_consumer_has_fetched_only_grows(props) -> None:
+    offsets: list[int] = []
+    with Producer(props) as producer:
+        for _ in range(4):
+            producer.produce("two", b"x" * 100, partition=0,
+                             on_delivery=lambda _, message: offsets.append(message.offset()))
+        producer.flush(20)
+    with Consumer(props) as consumer:
+        consumer.assign([TopicPartition("two", 0, offsets[0])])
+        assert consumer.poll(20).error() is None
+        metrics = consumer.metrics()
+        partition = metrics["topics"]["two"]["partitions"]["0"]
+        assert partition["rxmsgs"] == partition["fetchq_cnt"] == metrics["rxmsgs"] > 0
+        assert partition["rxbytes"] == partition["fetchq_size"] == metrics["rxmsg_bytes"] >= 100
+        consumer.seek(TopicPartition("two", 0, offsets[3]))
+        assert consumer.poll(20).error() is None
+        before = consumer.metrics()
+        assert before["topics"]["two"]["partitions"]["0"]["fetchq_cnt"] == 0
+        assert before["rxmsgs"] > metrics["rxmsgs"]
+        consumer.unassign()
+        after = consumer.metrics()
+        assert after["topics"] == {}
+        assert (after["rxmsgs"], after["rxmsg_bytes"]) == (before["rxmsgs"], before["rxmsg_bytes"])
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_shows_how_it_stands_in_its_group(props, protocol: str) -> None:
+    with Consumer({**props, "group.id": f"shown-{protocol}", "group.protocol": protocol,
+                   "auto.offset.reset": "earliest"}) as consumer:
+        outside = consumer.metrics()["cgrp"]
+        assert (outside["join_state"], outside["rebalance_cnt"]) == ("init", 0)
+        consumer.subscribe(["one"])
+        poll_until(consumer, lambda: consumer.metrics()["cgrp"]["join_state"] == "steady" and consumer.assignment())
+        group = consumer.metrics()["cgrp"]
+        assert (group["state"], group["rebalance_cnt"]) == ("up", 1)
+        assert group["assignment_size"] == len(consumer.assignment()) > 0
+        assert group["rebalance_age"] >= 0
 
 
 def test_the_asyncio_clients_have_the_same(props) -> None:

@@ -133,7 +133,8 @@ class ConsumerMachines:
         self.callbacks: deque[Callback] = deque()
         self.statistics = ConsumerStatistics(
             config, client.metadata, client.driver, self.notify, lambda: len(self.callbacks),
-            subscription=self.subscription, take_back=self.fetcher.lending.take_back)
+            subscription=self.subscription, take_back=self.fetcher.lending.take_back, group=self.group,
+            finder=None if self.group is None else self.finder)
         if config["error_cb"] is not None:
             client.on_error = self._on_error
         client.driver.listeners[RecordsReady] = (self.ready,)
@@ -266,6 +267,8 @@ class ConsumerMachines:
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, (Rebalance, Left)):
+            if isinstance(event, Rebalance):
+                self.statistics.on_rebalance()
             self._on_group_event(event)
         elif isinstance(event, MetadataChanged):
             self._refused = False

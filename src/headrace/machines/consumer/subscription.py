@@ -82,7 +82,7 @@ class PartitionState(ReadPosition):
         stop_offset: not fetched from here on; None for no end.
         stored: offset for the next commit, and `committed` the last one that the group acknowledged.
         high_watermark, last_stable, log_start: as of the last fetch; -1 when unknown.
-        received_bytes, released_bytes: fetched so far and consumed so far under this epoch, one writer each; and
+        received_bytes, released_bytes: fetched so far, and of that consumed or out of date, one writer each; and
         received_records, released_records.
         retry_at: not fetched or looked up before this time, in monotonic seconds; `attempts` failed in a row.
         replica: follower to read from until `replica_until` (KIP-392); -1 for the leader.
@@ -163,7 +163,7 @@ class PartitionState(ReadPosition):
         self.position = self.fetch_offset = offset
         self.eof_offset = self.leader_epoch = self.checked_epoch = -1
         self.fetch_epoch = -1 if leader_epoch is None else leader_epoch
-        self.received_bytes = self.released_bytes = self.received_records = self.released_records = 0
+        self.released_bytes, self.released_records = self.received_bytes, self.received_records
         self.retry_at, self.attempts = 0.0, 0
 
     def __repr__(self) -> str:
@@ -189,6 +189,8 @@ class Subscription:
         self.patterns: tuple[re.Pattern[str], ...] = ()
         self._topics_had: set[str] = set()
         self._paused: set[Key] = set()
+        self.left_records = self.left_bytes = 0
+        """What was fetched of partitions that have been taken away."""
         self.version = 0
         """Grows with every change that a machine should look at: assignment, seek, pause."""
 
@@ -265,7 +267,7 @@ class Subscription:
             self.states = before
             raise
         for state in before.values():
-            state.jump("taken away")
+            self._take_away(state)
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Assign more partitions; each starts at its `offset`, logical offsets included.
@@ -300,9 +302,14 @@ class Subscription:
         left = dict(self.states)
         for state in gone:
             left.pop(state.key, None)
-            state.jump("taken away")
+            self._take_away(state)
         self.states = left
         self.version += 1
+
+    def _take_away(self, state: PartitionState) -> None:
+        state.jump("taken away")
+        self.left_records += state.received_records
+        self.left_bytes += state.received_bytes
 
     def seek(self, topic: str, partition: int, offset: int, leader_epoch: int | None = None) -> None:
         """Move an assigned partition to an absolute or logical offset.
