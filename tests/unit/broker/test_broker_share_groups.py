@@ -290,6 +290,15 @@ def test_a_topic_that_is_deleted_is_forgotten(tmp_path: Path) -> None:
     bench.cluster.catalog.delete(bench.topic)
     bench.cluster.shares.forget_topic(bench.topic.id)
     [part] = bench.ask(1).responses[0].partitions
-    assert part.error_code == K.UNKNOWN_TOPIC_ID
+    assert part.error_code == K.UNKNOWN_TOPIC_OR_PART
     bench.cluster.close()
     assert Bench(tmp_path).cluster.shares.groups() == set()
+
+
+def test_a_session_that_never_knew_a_topic_names_its_id_as_unknown() -> None:
+    bench = Bench()
+    bench.join("a")
+    bench.cluster.catalog.delete(bench.topic)
+    for epoch in (0, 1):  # as in Kafka 4.4.0: the session of a member keeps names, and this one had none to keep
+        [part] = bench.ask(epoch).responses[0].partitions
+        assert part.error_code == K.UNKNOWN_TOPIC_ID

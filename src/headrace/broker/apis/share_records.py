@@ -256,6 +256,8 @@ class _ShareFetch:
         readable: dict[TopicIndex, _Readable] = {}
         room = min(request.max_bytes, _LARGEST_REPLY_BYTES) if request.max_records > 0 else 0
         for place in self._session.partitions:
+            if place[0] in self._call.cluster.catalog.by_id:
+                self._session.known_topics.add(place[0])
             try:
                 found = self._readable(place, room, whole_first=not readable)
             except ApiError as error:
@@ -315,6 +317,8 @@ class _ShareFetch:
         return part
 
     def _failed(self, place: TopicIndex, error: ApiError) -> ShareFetchPartitionData:
+        if error.code == KafkaError.UNKNOWN_TOPIC_ID and place[0] in self._session.known_topics:  # it has its name yet
+            error = ApiError(KafkaError.UNKNOWN_TOPIC_OR_PART)
         part = _part(place)
         part.error_code, part.error_message = error.code, error.reason
         if (leader := _leader(self._call, place, error)) is not None:

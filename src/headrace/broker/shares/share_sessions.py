@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
+from uuid import UUID
 
 from headrace.broker.coordinators.target_assignors import TopicIndex
 from headrace.broker.storage.partition import ApiError
@@ -35,11 +36,13 @@ class SharingSession:
         key: whose it is.
         epoch: number of the next request.
         partitions: what the member reads, longest not served first; True once a reply has named it.
+        known_topics: ids of topics that were there at one of its requests.
     """
 
     def __init__(self, key: SessionKey, connection: Hashable) -> None:
         self.key, self.connection, self.epoch = key, connection, 1
         self.partitions: dict[TopicIndex, bool] = {}
+        self.known_topics: set[UUID] = set()
 
     def change(self, added: Iterable[TopicIndex], forgotten: Iterable[TopicIndex]) -> None:
         """Read other partitions from now on."""
