@@ -25,7 +25,7 @@ from headrace.machines.cluster.metadata import Cluster, MetadataChanged, Metadat
 from headrace.machines.consumer.fetcher import Fetcher, PositionsInDoubt, RecordsReady
 from headrace.machines.consumer.offsets import OffsetLookup, PositionFailed
 from headrace.machines.consumer.recreation import follow
-from headrace.machines.consumer.subscription import Subscription
+from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.groups.membership import (
     EpochMoved,
     GroupFailed,
@@ -146,6 +146,7 @@ class ConsumerMachines:
         self.fast_path: PollFastPath | None = None
         client.on_closed = self.interrupt
         self._topic_reports_at: dict[str, float] = {}
+        self._partition_reports_at: dict[Key, float] = {}
         self._refused = False
 
     def check_open(self, closed_text: str = CONSUMER_CLOSED) -> None:
@@ -274,6 +275,7 @@ class ConsumerMachines:
             self._refused = False
             self._follow(event.cluster)
             self._report_topics(event)
+            self._report_partitions(event)
         elif isinstance(event, MetadataFailed):
             if not self._refused:  # once, until a broker answers again
                 self._report(None, -1, event.error)
@@ -331,6 +333,22 @@ class ConsumerMachines:
                 reports_at[name] = math.inf
                 text = f"Subscribed topic not available: {error.str()}"
                 self._report(name, -1, KafkaError(error.code(), text))
+
+    def _report_partitions(self, event: MetadataChanged) -> None:
+        """Tell of each assigned partition that its topic does not have, once: to `error_cb`, as in librdkafka.
+
+        It may have been added just now, and so has a while to turn up.
+        """
+        now, topics, reports_at = self.clock(), event.cluster.topics, self._partition_reports_at
+        for state in self.subscription:
+            info = topics.get(state.topic)
+            if info is None or info.error is not None or state.partition in info.partitions:
+                reports_at.pop(state.key, None)
+                continue
+            missing = self.client.metadata.missing(*state.key)
+            if missing is not None and reports_at.setdefault(state.key, now + _PROPAGATION_S) <= now:
+                reports_at[state.key] = math.inf
+                self.client.on_error(missing)
 
 
 def _wall_ms() -> int:

@@ -473,6 +473,8 @@ class Producer(LiveClient):
     def close(self, timeout: float | None = None) -> bool:
         """Deliver what waits, call the callbacks, and stop. Closing twice does nothing. An open transaction is aborted.
 
+        For an abort it waits no longer than "transaction.timeout.ms": without brokers, what was open is over by then.
+
         Callbacks may produce until then, and no callback runs any more when it returns, but one that has called it. If
         the wait is interrupted, or a callback raises, the rest is given up and the producer is closed all the same.
 

@@ -180,8 +180,7 @@ class FetchPlan:
 
     def back_off(self, state: PartitionState, now: float) -> None:
         """Leave a partition alone for a while, longer after every failure in a row."""
-        state.attempts += 1
-        state.retry_at = now + self._retries.wait_s(state.attempts)
+        self._pause(state, now)
         self.look_at(state)
 
     def leave_follower(self, state: PartitionState, now: float) -> None:
@@ -192,6 +191,10 @@ class FetchPlan:
         state.replica = -1
         self._leaders_until = now + _LEADERS_ONLY_S
         self.look_at(state)
+
+    def _pause(self, state: PartitionState, now: float) -> None:
+        state.attempts += 1
+        state.retry_at = now + self._retries.wait_s(state.attempts)
 
     # Which partitions are wanted
 
@@ -272,6 +275,9 @@ class FetchPlan:
             state.replica = -1
         if leader is None:
             self._metadata.refresh(now)
+            if self._metadata.missing(state.topic, state.partition) is not None:  # perhaps for ever: ask less and less
+                self._pause(state, now)
+                self._wake_at(state.retry_at)
         return leader
 
     def _wake_at(self, when: float) -> None:

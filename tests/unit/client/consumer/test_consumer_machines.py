@@ -10,6 +10,7 @@ import pytest
 
 from headrace.client.consumer.consumer import Consumer
 from headrace.client.producer.producer import Producer
+from headrace.errors import KafkaError
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.types.records import OFFSET_BEGINNING, TopicPartition
 from headrace.wire.messages.cluster.metadata import MetadataRequest
@@ -111,3 +112,18 @@ def test_a_leader_asks_for_what_other_members_read_as_well(
         other.subscribe(["other"])
         poll_until(other, lambda: (reader.poll(0.02), topics(other) == {"other"})[1])
         assert asked.settle(reader) == ["log-1", "other"]
+
+
+def test_a_partition_that_its_topic_does_not_have_is_told_once(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.client.consumer.consumer_machines._PROPAGATION_S", 0.3)
+    told: list[KafkaError] = []
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers, "error_cb": told.append}) as reader:
+        reader.assign([TopicPartition("log-1", 0, 0), TopicPartition("log-1", 7, 0)])
+        poll_until(reader, lambda: told)
+        assert [error.code() for error in told] == [KafkaError._UNKNOWN_PARTITION]
+        assert "log-1[7]" in told[0].str()
+        asked = SessionPartition(broker)
+        poll_until(reader, lambda: len(asked.topics) > 3)  # it is still looked for
+        assert len(told) == 1

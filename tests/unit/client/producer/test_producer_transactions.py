@@ -673,3 +673,17 @@ def test_a_send_that_waits_for_its_topic_when_the_transaction_fails_ends_with_it
             with pytest.raises(KafkaException):
                 producer.commit_transaction(10)
             producer.abort_transaction(10)
+
+
+def test_close_waits_for_an_abort_no_longer_than_the_transaction_may_last():
+    with EmbeddedBroker(topics={"t": 1}) as gone:
+        producer = Producer({"bootstrap.servers": gone.bootstrap_servers, "transactional.id": "left-open",
+                             "transaction.timeout.ms": 1_000})
+        producer.init_transactions(20)
+        producer.begin_transaction()
+        producer.produce("t", b"1")
+        assert producer.flush(20) == 0
+        producer.produce("t", b"2")
+    producer.close()  # there is no broker any more, and no other limit
+    with pytest.raises(ClientClosedError):
+        producer.flush(0)

@@ -355,6 +355,20 @@ def test_a_preferred_follower_is_read_while_its_time_lasts_and_it_is_there() -> 
     assert state.replica == -1
 
 
+def test_a_partition_that_its_topic_does_not_have_is_looked_for_less_and_less_often() -> None:
+    made = Plan({0: 1})
+    made.subscription.add([TopicPartition("t", 7, 0)])
+    pauses = []
+    for _ in range(6):
+        assert made.asked() == ({1: [0]} if not pauses else {})
+        pauses.append(made.state(7).retry_at - made.now)
+        made.lead({0: 1})  # each picture that the brokers give is looked into
+    assert pauses == sorted(pauses)
+    assert pauses[-1] > 5 * pauses[0]
+    made.lead({0: 1, 7: 2})
+    assert made.asked() == {2: [7]}
+
+
 def test_a_follower_that_is_gone_from_the_cluster_is_left_for_the_leader() -> None:
     made = Plan({0: 1})
     made.state().replica, made.state().replica_until = 8, made.now + 10
