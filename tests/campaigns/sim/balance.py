@@ -64,6 +64,9 @@ class Picture:
     def refresh(self, now: float) -> None:
         """Nothing moves unless `lead` says so."""
 
+    def missing(self, topic: str, partition: int) -> None:
+        """No partition goes away."""
+
     def update_leader(self, *hint: Any) -> bool:
         return False
 

@@ -200,6 +200,9 @@ class Simulation:
                 self.known_leaders[partition] = leader if leader >= 0 else None
                 self.known_epochs[partition] = epoch
 
+    def missing(self, topic: str, partition: int) -> None:
+        """No partition goes away."""
+
     def update_leader(self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Any = ()) -> bool:
         if leader_epoch <= self.known_epochs[partition]:
             return False

@@ -127,6 +127,9 @@ class Producer:
             if topic == TOPIC and epoch > self.known[topic, number][1]:
                 self.known[topic, number] = (leader if leader >= 0 else None, epoch)
 
+    def missing(self, topic: str, partition: int) -> None:
+        """No partition goes away."""
+
     def update_leader(self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Any = ()) -> bool:
         if leader_epoch <= self.known[topic, partition][1]:
             return False

@@ -39,7 +39,7 @@ from headrace.machines.producer.error_actions import (
 from headrace.machines.producer.lone_batch import BrokerLoad, KnownLeaders, LoneBatches, LoneLane
 from headrace.machines.producer.message_sets import produce_for_version
 from headrace.machines.producer.produce_request import produce_request
-from headrace.machines.producer.sequences import Sequences
+from headrace.machines.producer.sequences import Sequences, topic_id
 from headrace.machines.producer.split import split, without_headers
 from headrace.slotted import slotted
 from headrace.types.records import TIMESTAMP_CREATE_TIME, TIMESTAMP_LOG_APPEND_TIME, NodeAddress
@@ -110,6 +110,10 @@ class Leaders(KnownLeaders, Protocol):
         self, topic: str, partition: int, leader_id: int, leader_epoch: int, endpoints: Iterable[NodeAddress] = ()
     ) -> bool:
         """Take a hint about the new leader (KIP-951); True when that was not known."""
+        ...
+
+    def missing(self, topic: str, partition: int) -> KafkaError | None:
+        """Why a partition cannot be had as the brokers describe its topic; None when it can, or that is not known."""
         ...
 
 
@@ -232,7 +236,11 @@ class Sender:
         for queue in self._batch_queues.busy():
             leader, _ = self._leaders.leader(queue.topic, queue.partition)
             if leader is None:
-                if self._next(queue, now) is not None:
+                if (gone := self._gone(queue)) is not None:
+                    for batch in list(queue.waiting):
+                        self._batch_queues.drop(batch)
+                        self._give_up(batch, gone)
+                elif queue.sendable(now, self._limits.max_in_flight) is not None:
                     self._leaders.refresh(now)
             elif self._has_room(leader) and self._load.throttled_until.get(leader, now) <= now:
                 by_leader.setdefault(leader, deque()).append(queue)
@@ -241,6 +249,12 @@ class Sender:
                 self._load.requests[leader] = self._load.requests.get(leader, 0) + 1
                 sends.append(self._request(leader, batches, now))
         return sends
+
+    def _gone(self, queue: PartitionQueue) -> KafkaError | None:
+        """Why a partition never comes back: its topic was made anew without it. Else a broker may lag behind."""
+        before, now = topic_id(queue), self._leaders.topic_id(queue.topic)
+        return self._leaders.missing(queue.topic, queue.partition) if before.int and now.int not in (0, before.int) \
+            else None
 
     def _has_room(self, leader: int) -> bool:
         return self._load.requests.get(leader, 0) < self._limits.max_in_flight

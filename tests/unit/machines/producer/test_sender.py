@@ -81,6 +81,9 @@ class Cluster:
     def refresh(self, now):
         self.refreshed += 1
 
+    def missing(self, topic, partition):
+        return None if partition in self.leaders else KafkaError(KafkaError._UNKNOWN_PARTITION, f"no {partition}")
+
     def update_leader(self, topic, partition, leader_id, leader_epoch, endpoints=()):
         news = self.leaders[partition] != leader_id
         self.leaders[partition] = leader_id
@@ -236,6 +239,27 @@ def test_a_hint_that_is_no_news_is_not_believed_but_looked_up():
     cluster.leaders[0] = 3
     cluster.now += 0.1
     assert [retry.destination for retry in cluster.poll()] == [3]
+
+
+@pytest.mark.parametrize("idempotent", [False, True])
+def test_what_waits_for_a_partition_that_a_topic_made_anew_does_not_have_is_given_up(idempotent):
+    cluster = Cluster(idempotent)
+    cluster.add(partition=1)
+    [first] = cluster.poll()
+    cluster.add(partition=1)
+    del cluster.leaders[1]
+    assert cluster.poll() == []
+    cluster.answer(first, KafkaError.UNKNOWN_TOPIC_ID)
+    cluster.now += 1.0
+    assert cluster.poll() == []
+    assert cluster.sender.events() == []  # a broker may lag behind: it is still the same topic
+    cluster.known_id = UUID(int=0)
+    assert cluster.poll() == []
+    assert cluster.sender.events() == []  # nobody says that it will not come back
+    cluster.known_id = UUID(int=6)
+    assert cluster.poll() == []
+    assert [done.error.code() for done in cluster.sender.events()] == [KafkaError._UNKNOWN_PARTITION] * 2
+    assert not cluster.sender.unresolved()
 
 
 def test_a_hint_at_the_leader_of_a_topic_that_was_made_anew_meanwhile_is_not_followed():
