@@ -66,6 +66,7 @@ _ALSO: Final[Mapping[type[Request], Mapping[int, ErrorClass]]] = {
         _K.UNKNOWN_MEMBER_ID: _C.ABORT,
         _K.FENCED_INSTANCE_ID: _C.ABORT,
         _K.STALE_MEMBER_EPOCH: _C.ABORT,
+        _K.UNSUPPORTED_FOR_MESSAGE_FORMAT: _C.FATAL,  # of the topic of all offsets: the next try ends as this one
     },
     # An abort of what the coordinator does not know: its first request was lost.
     EndTxnRequest: {_K.INVALID_TXN_STATE: _C.ABORT_AND_BUMP},
@@ -80,7 +81,8 @@ def class_of(request: type[Request], code: int) -> ErrorClass:
     """What an error code means as the answer to a request.
 
     What no table here lists is tried again if the table of codes calls it retriable; else an abort may cure it, or,
-    at the beginning and the end of a transaction, nothing.
+    at the beginning and the end of a transaction, nothing: the end may be in the log all the same (UNKNOWN says nothing
+    about that), and an abort that follows a commit would be told that there is nothing to abort. Java does so too.
     """
     listed = _ALSO.get(request, {}).get(code) or _EVERYWHERE.get(code)
     if listed is not None:

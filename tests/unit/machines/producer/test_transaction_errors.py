@@ -43,8 +43,9 @@ ROWS = {
     TxnOffsetCommitRequest: {K.REQUEST_TIMED_OUT: C.MOVED, K.UNKNOWN_TOPIC_OR_PART: C.RETRY,
                              K.GROUP_AUTHORIZATION_FAILED: C.ABORT, K.ILLEGAL_GENERATION: C.ABORT,
                              K.UNKNOWN_MEMBER_ID: C.ABORT, K.FENCED_INSTANCE_ID: C.ABORT, K.STALE_MEMBER_EPOCH: C.ABORT,
-                             K.INVALID_TXN_STATE: C.FATAL, K.OFFSET_METADATA_TOO_LARGE: C.ABORT},
-    EndTxnRequest: {K.INVALID_TXN_STATE: C.ABORT_AND_BUMP, K.INVALID_REQUEST: C.FATAL},
+                             K.INVALID_TXN_STATE: C.FATAL, K.OFFSET_METADATA_TOO_LARGE: C.ABORT,
+                             K.UNSUPPORTED_FOR_MESSAGE_FORMAT: C.FATAL},
+    EndTxnRequest: {K.INVALID_TXN_STATE: C.ABORT_AND_BUMP, K.INVALID_REQUEST: C.FATAL, K.UNKNOWN: C.FATAL},
 }
 TABLE = [(request, code, kind) for request, row in ROWS.items() for code, kind in {**EVERYWHERE, **row}.items()]
 
