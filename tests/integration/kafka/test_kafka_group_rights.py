@@ -102,3 +102,18 @@ def test_a_producer_without_any_right_says_which_one_it_needs(secured: KafkaClus
     (error,) = told
     assert error == KafkaError.CLUSTER_AUTHORIZATION_FAILED
     assert "needs WRITE on a topic, or IDEMPOTENT_WRITE on the cluster" in error.str()
+
+
+@pytest.mark.parametrize("how", ["subscribe", "assign"])
+def test_a_consumer_reads_on_soon_after_it_is_given_the_right_to_its_topic(secured: KafkaCluster, how: str) -> None:
+    properties = {**as_nobody(secured), "group.id": "late", "auto.offset.reset": "earliest"}
+    with allowed(secured, "group", "late", "read"), headrace.Consumer(properties) as consumer:
+        if how == "subscribe":
+            consumer.subscribe(["orders"])
+        else:
+            consumer.assign([TopicPartition("orders", 0)])
+        message = consumer.poll(30)
+        assert message is not None
+        assert message.error() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        with allowed(secured, "topic", "orders", "read"):
+            until(lambda: (message := consumer.poll(0.5)) is not None and message.error() is None)

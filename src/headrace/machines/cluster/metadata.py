@@ -336,8 +336,11 @@ class Metadata:
         self.stirred = True
 
     def _unusable(self, name: str) -> bool:
+        """Whether a topic may soon be what it is not yet: it is made, or its leader is chosen, or a right is given."""
         info = self.cluster.topics.get(name)
-        if info is None or (info.error is not None and info.error.retriable()):
+        if info is None:
+            return True
+        if info.error is not None and (info.error.retriable() or info.error == KafkaError.TOPIC_AUTHORIZATION_FAILED):
             return True
         return any(partition.leader_id is None for partition in info.partitions.values())
 

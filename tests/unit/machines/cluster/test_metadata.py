@@ -213,12 +213,27 @@ def test_a_topic_that_does_not_exist_is_asked_for_again_with_growing_waits() -> 
     assert error.str().startswith('topic "t": ')
 
 
-def test_a_topic_that_is_forbidden_is_not_asked_for_again_and_again() -> None:
+def test_a_topic_that_is_forbidden_is_asked_for_again_as_one_that_does_not_exist_for_the_right_may_be_given() -> None:
     metadata = machine(refresh_s=300.0)
     metadata.want_topics(["t"])
-    exchange(metadata, reply(topic("t", error_code=29)), 0.0)
+    waits, now = [], 0.0
+    for _ in range(6):
+        exchange(metadata, reply(topic("t", error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED)), now)
+        assert metadata.cluster.topics["t"].error == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        deadline = metadata.deadline()
+        assert deadline is not None
+        waits.append(round(deadline - now, 3))
+        now = deadline
+    assert waits == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    exchange(metadata, reply(topic("t")), now)
+    assert metadata.deadline() == now + 300.0
+
+
+def test_a_topic_whose_name_is_refused_is_not_asked_for_again_and_again() -> None:
+    metadata = machine(refresh_s=300.0)
+    metadata.want_topics(["t"])
+    exchange(metadata, reply(topic("t", error_code=KafkaError.TOPIC_EXCEPTION)), 0.0)
     assert metadata.deadline() == 300.0
-    assert metadata.cluster.topics["t"].error == KafkaError.TOPIC_AUTHORIZATION_FAILED
 
 
 def test_leader_and_topic_by_id() -> None:
