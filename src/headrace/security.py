@@ -133,4 +133,4 @@ def _read_oauth_options(options: Mapping[str, str], values: dict[str, Any]) -> N
     if subject is not None:
         values["enable.sasl.oauthbearer.unsecure.jwt"] = True
         life = options.get("unsecuredLoginLifetimeSeconds")
-        values["sasl.oauthbearer.config"] = f"principal={subject}" + (f" life={life}" if life else "")
+        values["sasl.oauthbearer.config"] = f"principal={subject}" + (f" lifeSeconds={life}" if life else "")

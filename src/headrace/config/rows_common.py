@@ -90,7 +90,7 @@ COMMON_ROWS = (
     Property("sasl.oauthbearer.extensions", "str", "", "SASL extensions for the broker: name=value, separated by "
              "commas.", kip="KIP-342"),
     Property("sasl.oauthbearer.config", "secret", "", "Given to oauth_cb; or what an unsecured token shall say: "
-             "`principal=alice scope=a,b life=3600 extension_name=value`."),
+             "`principal=alice scope=a,b lifeSeconds=3600 extension_name=value`."),
     Property("enable.sasl.oauthbearer.unsecure.jwt", "bool", False, "Make unsigned tokens, for tests only."),
     Property("https.ca.location", "str", "", "File of CA certificates in PEM for the token endpoint; the system's own "
              "when empty."),

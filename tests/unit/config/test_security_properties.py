@@ -38,8 +38,10 @@ def test_the_options_of_each_of_java_s_modules_are_taken_over() -> None:
     assert [oauth[f"sasl.oauthbearer.{name}"] for name in ("client.id", "client.secret", "scope", "extensions")] == [
         "i", "s", "a b", "logicalCluster=lkc"]
     unsecured = config(**SASL, **{"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config":
-                                  'x.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="alice";'})
+                                  'x.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="alice" '
+                                  'unsecuredLoginLifetimeSeconds="60";'})
     assert unsecured["enable.sasl.oauthbearer.unsecure.jwt"] is True
+    assert unsecured["sasl.oauthbearer.config"] == "principal=alice lifeSeconds=60"
     kerberos = config(**SASL, **{"sasl.mechanism": "GSSAPI", "sasl.jaas.config":
                                  'com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true '
                                  'keyTab="/k" principal="a@R" serviceName="broker";'})

@@ -170,7 +170,8 @@ def unsecured_token(config: str, extensions: Mapping[str, str], now: float) -> T
     """An unsigned JWT as librdkafka's ``sasl.oauthbearer.config`` describes it.
 
     Args:
-        config: ``principal=alice scope=a,b life=3600 principalClaimName=sub scopeClaimName=scope extension_x=y``.
+        config: ``principal=alice scope=a,b lifeSeconds=3600 principalClaimName=sub scopeClaimName=scope
+            extension_x=y``.
         extensions: further extensions.
         now: seconds since the epoch.
 
@@ -178,8 +179,8 @@ def unsecured_token(config: str, extensions: Mapping[str, str], now: float) -> T
         ConfigError: it cannot be read, or names no principal.
     """
     bad = ConfigError('"sasl.oauthbearer.config" cannot be read: expected principal=NAME, and possibly scope=A,B '
-                      "life=SECONDS principalClaimName=NAME scopeClaimName=NAME extension_NAME=VALUE")
-    known = {"principal": "", "scope": "", "life": str(_UNSECURED_LIFE_S), "principalClaimName": "sub",
+                      "lifeSeconds=SECONDS principalClaimName=NAME scopeClaimName=NAME extension_NAME=VALUE")
+    known = {"principal": "", "scope": "", "lifeSeconds": str(_UNSECURED_LIFE_S), "principalClaimName": "sub",
              "scopeClaimName": "scope"}
     own = dict(extensions)
     try:
@@ -190,7 +191,7 @@ def unsecured_token(config: str, extensions: Mapping[str, str], now: float) -> T
                 known[name] = value
             else:
                 raise bad
-        life_s = int(known["life"])
+        life_s = int(known["lifeSeconds"])
     except ValueError:  # of shlex or int; ConfigError is one too
         raise bad from None
     if not known["principal"] or life_s <= 0:

@@ -106,7 +106,7 @@ def test_a_token_does_not_show_itself() -> None:
 
 
 def test_an_unsecured_token_says_what_its_description_says() -> None:
-    token = unsecured_token("principal='a b' scope=x,y life=60 extension_traceId=7", {"more": "8"}, 1000.0)
+    token = unsecured_token("principal='a b' scope=x,y lifeSeconds=60 extension_traceId=7", {"more": "8"}, 1000.0)
     head, claims, signature = token.value.split(".")
     assert json.loads(base64.urlsafe_b64decode(head + "==")) == {"alg": "none"}
     assert json.loads(base64.urlsafe_b64decode(claims + "==")) == {
@@ -115,8 +115,8 @@ def test_an_unsecured_token_says_what_its_description_says() -> None:
     assert (token.expires_at, token.extensions) == (1060.0, {"more": "8", "traceId": "7"})
 
 
-@pytest.mark.parametrize("config", ["", "scope=x", "principal=a life=soon", "principal=a life=0", "principal=a x=y",
-                                    "principal='a"])
+@pytest.mark.parametrize("config", ["", "scope=x", "principal=a lifeSeconds=soon", "principal=a lifeSeconds=0",
+                                    "principal=a x=y", "principal='a"])
 def test_a_description_that_cannot_be_read_is_refused(config: str) -> None:
     with pytest.raises(ConfigError, match=r"sasl\.oauthbearer\.config"):
         unsecured_token(config, {}, 0.0)
