@@ -416,7 +416,7 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(cause, HandshakeRestartError):
             self._dial(first_version=0)
             return
-        if self._outdated and phase is Phase.SASL and not self.pipeline:
+        if self._outdated and phase in (Phase.SASL, Phase.RENEWAL) and not self.pipeline:
             self._dial()
             return
         if garbled or not (phase is Phase.OPEN or quiet):

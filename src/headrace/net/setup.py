@@ -85,7 +85,9 @@ class ConnectionSetup:
     def phase(self, proved: bool) -> Phase:
         """How far the conversation is; `proved` when a request was answered."""
         if not self.handshake.ready:
-            return Phase.SASL if self.handshake.authenticating else Phase.OPENING
+            if not self.handshake.authenticating:
+                return Phase.OPENING
+            return Phase.RENEWAL if self.handshake.renewal else Phase.SASL
         return Phase.OPEN if proved else Phase.FIRST_REQUEST
 
     async def prepare(self) -> None:

@@ -112,6 +112,13 @@ def test_a_broker_that_hangs_up_at_once_makes_the_client_think_of_tls() -> None:
     assert "closed the connection at its first request: the port may need TLS or SASL" in error.str()
 
 
+def test_a_broker_that_hangs_up_while_sasl_is_renewed_makes_nobody_doubt_the_credentials() -> None:
+    first, again = (connection_error(None, "b:1", phase, "sasl_ssl").str() for phase in (Phase.SASL, Phase.RENEWAL))
+    assert "check \"sasl.mechanism\" and the credentials" in first
+    assert "connections.max.reauth.ms" in again
+    assert "credentials" not in again
+
+
 def test_each_failure_is_reported_once_and_so_is_the_end_of_all_brokers(closed_port: int) -> None:
     async def run() -> list[KafkaError]:
         core = core_for(closed_port, reconnect_backoff_ms=5, reconnect_backoff_max_ms=10, retry_backoff_ms=5)

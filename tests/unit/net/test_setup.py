@@ -282,7 +282,7 @@ def test_a_session_is_renewed_after_85_to_95_percent_of_its_life(chance: float, 
         await asyncio.sleep(0.02)
         assert talk.told == ["pause"]
         assert isinstance(talk.said[-1].request, SaslHandshakeRequest)
-        assert talk.setup.phase(True) is Phase.SASL
+        assert talk.setup.phase(True) is Phase.RENEWAL
         talk.chosen()
         talk.accepted(100)
         assert talk.told == ["pause", "open"]

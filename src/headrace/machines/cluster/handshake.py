@@ -40,6 +40,7 @@ class Handshake:
         ready: other requests may be sent.
         ranges: lowest and highest version of each API key that the broker knows.
         features: finalized level of each cluster feature, for example ``transaction.version``.
+        renewal: it is not the connection's first session.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Handshake:
     ) -> None:
         self._software_version = software_version
         self.version = first_version
-        self.ready = False
+        self.ready = self.renewal = False
         self.ranges: dict[int, tuple[int, int]] = {}
         self.features: dict[str, int] = {}
         self._mechanism = mechanism
@@ -68,6 +69,7 @@ class Handshake:
         following = Handshake(self._software_version, self.version, mechanism)
         following.ranges, following.features = self.ranges, self.features
         following._sasl = SaslExchange(mechanism, self.ranges)
+        following.renewal = True
         return following
 
     def begin(self) -> Say:
