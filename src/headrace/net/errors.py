@@ -190,8 +190,8 @@ def _closed(phase: Phase, protocol: str) -> str:
         return 'the broker closed the connection during SASL: check "sasl.mechanism" and the credentials; its log ' \
                "tells why"
     if phase is Phase.RENEWAL:  # a refusal would have been said
-        return "the broker closed the connection while SASL was renewed: the session may have been over first, behind " \
-               'requests that took longer than "connections.max.reauth.ms" of the broker allows'
+        return "the broker closed the connection while SASL was renewed: the session may have been over before, " \
+               'behind slow requests: check "connections.max.reauth.ms" of the broker'
     if phase is Phase.FIRST_REQUEST:
         wanted = "sasl_ssl" if protocol == "ssl" else "sasl_plaintext"
         return "the broker closed the connection at its first request: the port may need SASL, with " \
