@@ -179,14 +179,15 @@ class PartitionQueue:
     Attributes:
         retry_at: monotonic seconds; nothing is sent before (backoff).
         next_position: place of the next batch.
+        last_error: why the last attempt failed, until a batch is stored; it is in the way of those behind as well.
         last_offset: where the last record is that was acknowledged; -1 when that is not known.
         partition_sequence: its sequences. Only `sequences` reads and writes it.
         direct: nothing of the partition waits or is in flight here, and its batches need not come here; None mostly.
     """
 
     __slots__ = (
-        "direct", "in_flight", "last_offset", "next_position", "partition", "partition_sequence", "retry_at", "topic",
-        "waiting",
+        "direct", "in_flight", "last_error", "last_offset", "next_position", "partition", "partition_sequence",
+        "retry_at", "topic", "waiting",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -196,6 +197,7 @@ class PartitionQueue:
         self.in_flight: list[ProducerBatch] = []
         self.retry_at = -math.inf
         self.next_position = 0
+        self.last_error: KafkaError | None = None
         self.last_offset = -1
         self.partition_sequence = PartitionSequence()
         self.direct: DirectSend | None = None

@@ -422,6 +422,7 @@ class Sender:
     def _stored(self, batch: ProducerBatch, answer: PartitionProduceResponse | None) -> None:
         """A broker has the batch; without an answer, which acks=0 gets none of, the kernel has it."""
         batch.queue.in_flight.remove(batch)
+        batch.queue.last_error = None
         self._sequences.on_stored(batch.queue)
         offset, stamp_ms = -1, -1
         if answer is not None:
@@ -437,7 +438,7 @@ class Sender:
         self, batch: ProducerBatch, error: KafkaError, now: float, *, maybe_stored: bool, at_once: bool = False
     ) -> None:
         batch.maybe_stored |= maybe_stored and not batch.void
-        batch.last_error = error
+        batch.last_error = batch.queue.last_error = error
         if batch.state is BatchState.PURGED:
             self._sequences.on_given_up(batch, error)
             batch.state = _GIVE_UP[batch.state]
@@ -461,7 +462,7 @@ class Sender:
             self._events.append(done)
 
     def _timed_out(self, batch: ProducerBatch) -> KafkaError:
-        last = batch.last_error or self._sequences.last_error or self._leaders.last_error
+        last = batch.last_error or batch.queue.last_error or self._sequences.last_error or self._leaders.last_error
         why = f"last error: {last}" if last else "its leader was not reached"
         text = f"{_name(batch)}: not delivered within message.timeout.ms ({self._limits.message_timeout_s:g} s); {why}"
         return KafkaError(KafkaError._MSG_TIMED_OUT, text, maybe_applied=batch.maybe_stored)

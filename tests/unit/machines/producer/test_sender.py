@@ -416,6 +416,28 @@ def test_the_report_of_a_batch_that_was_never_sent_names_what_was_in_its_way(ide
     assert not done.error.maybe_applied
 
 
+def test_a_batch_that_waited_behind_one_that_was_refused_names_the_refusal_until_one_is_stored():
+    cluster = Cluster(message_timeout_s=1.0, max_in_flight=1)
+    cluster.add()
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, KafkaError.NOT_ENOUGH_REPLICAS)
+    cluster.now += 1.0
+    assert cluster.poll() == []
+    errors = [done.error for done in cluster.reports()]
+    assert errors == [KafkaError._MSG_TIMED_OUT] * 2
+    assert ["NOT_ENOUGH_REPLICAS" in error.str() for error in errors] == [True, True]
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, base_offset=1)
+    cluster.leaders[0] = None
+    cluster.add()
+    assert cluster.poll() == []
+    cluster.now += 1.0
+    assert cluster.poll() == []
+    assert "its leader was not reached" in cluster.reports()[-1].error.str()
+
+
 def test_a_throttled_broker_gets_nothing_until_its_time_is_over():
     cluster = Cluster()
     cluster.add()
