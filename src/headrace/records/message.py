@@ -234,7 +234,7 @@ def encode_headers(headers: Any) -> list[tuple[bytes, bytes | None]]:
         raise TypeError(f"headers must be a mapping or a list of (name, value) pairs, not {type(headers).__name__}")
     for pair in pairs:
         try:
-            name, value = pair
+            name, value = () if isinstance(pair, (str, bytes)) else pair  # a text of two letters is no pair
         except (TypeError, ValueError):
             raise TypeError("headers must be a mapping or a list of (name, value) pairs") from None
         if not isinstance(name, str):

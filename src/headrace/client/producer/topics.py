@@ -182,6 +182,7 @@ class TopicAccumulators:
         """What waits for a topic, which is asked for with the first."""
         queue = self._waiting.get(topic)
         if queue is None:
+            topic.encode()  # one with a surrogate would spoil each request that asks for it and for others
             queue = self._waiting[topic] = deque()
             try:
                 self._want_topic(topic)

@@ -121,6 +121,7 @@ def delivered(producer, *arguments, topic="one", **keywords):
     "half a surrogate": {"value": "\ud800"},
     "a subclass of str": {"value": type("S", (str,), {})("x")}, "of bytes": {"value": type("B", (bytes,), {})(b"x")},
     "topic int": {"topic": 5}, "topic None": {"topic": None}, "topic bytes": {"topic": b"one"},
+    "half a surrogate as topic": {"topic": "\ud800"},
     "partition 0": {"partition": 0}, "partition -1": {"partition": -1}, "partition 9": {"partition": 9},
     "partition text": {"partition": "0"}, "partition None": {"partition": None}, "partition float": {"partition": 1.0},
     "partition beyond": {"partition": 2**31}, "timestamp": {"timestamp": STAMP}, "timestamp 0": {"timestamp": 0},
@@ -131,6 +132,7 @@ def delivered(producer, *arguments, topic="one", **keywords):
     "headers text": {"headers": "ab"}, "headers of text": {"headers": ["malformed"]},
     "a tuple of text": {"headers": ("a", "b")}, "header number": {"headers": {"a": 5}},
     "header of three": {"headers": [("a", b"1", 3)]}, "header of one": {"headers": [("a",)]},
+    "headers of two letters": {"headers": ["ab"]}, "headers of two bytes": {"headers": [b"ab"]},
     "an unknown argument": {"bogus": 5},
 })
 def test_a_record_is_delivered_or_refused(case, of):

@@ -33,6 +33,17 @@ def values(buffer):
     return [m.value() for opened in buffer.ready(float("inf")) for _, m in opened.messages(0, 1, -1, None, 0.0)]
 
 
+def test_a_topic_that_no_request_could_name_is_refused_and_not_asked_for():
+    around = topics()
+    with pytest.raises(UnicodeEncodeError):
+        around.made.append("\ud800", b"v", None, -1, 0, None, None)
+    with pytest.raises(UnicodeEncodeError):
+        around.made.await_topic("\ud800", lambda error, message: None)
+    append(around)
+    assert around.wanted == ["t"]
+    assert around.buffer_pool.messages == 1
+
+
 def test_a_topic_is_asked_for_once():
     around = topics()
     append(around)
