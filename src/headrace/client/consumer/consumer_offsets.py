@@ -87,6 +87,7 @@ class ConsumerOffsets:
                 refusals.append(refusal)
             else:
                 tp.error, state.stored_metadata, state.stored = None, tp.metadata, tp.offset
+                state.stored_epoch = tp.leader_epoch
         if refusals and len(refusals) == len(given):
             raise refusals[-1]
 

@@ -81,6 +81,7 @@ class PartitionState(ReadPosition):
         checked_epoch: the newest epoch of a leader whose log is known to have that record; -1 before the first.
         stop_offset: not fetched from here on; None for no end.
         stored: offset for the next commit, and `committed` the last one that the group acknowledged.
+        stored_epoch: of the record in front of `stored`, where the application said so; None for `leader_epoch`.
         high_watermark, last_stable, log_start: as of the last fetch; -1 when unknown.
         received_bytes, released_bytes: fetched so far, and of that consumed or out of date, one writer each; and
         received_records, released_records.
@@ -96,7 +97,8 @@ class PartitionState(ReadPosition):
         "attempts", "busy", "checked_epoch", "committed", "eof_offset", "epoch", "fast_path", "fetch_epoch",
         "fetch_offset", "gone", "high_watermark", "last_stable", "leader_epoch", "left_out", "log_start", "partition",
         "paused", "phase", "received_bytes", "received_records", "released_bytes", "released_records", "replica",
-        "replica_until", "reset_timestamp", "retry_at", "stop_offset", "stored_metadata", "tail", "topic", "topic_id",
+        "replica_until", "reset_timestamp", "retry_at", "stop_offset", "stored_epoch", "stored_metadata", "tail", "topic",
+        "topic_id",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -113,6 +115,7 @@ class PartitionState(ReadPosition):
         self.stop_offset: int | None = None
         self.paused = False
         self.stored = OFFSET_INVALID
+        self.stored_epoch: int | None = None
         self.stored_metadata: str | None = None
         self.committed = OFFSET_INVALID
         self.high_watermark = self.last_stable = self.log_start = -1
@@ -390,6 +393,7 @@ class Subscription:
             return goes_on
         state.jump("truncated", end, leader_epoch)
         state.stored, state.leader_epoch = min(state.stored, end), leader_epoch
+        state.stored_epoch = None
         self.version += 1
         return True
 
@@ -400,7 +404,7 @@ class Subscription:
             False when there is no position to go on from, because `auto.offset.reset` says that this is an error.
         """
         state.stored = state.committed = OFFSET_INVALID
-        state.stored_metadata = None
+        state.stored_epoch = state.stored_metadata = None
         state.high_watermark = state.last_stable = state.log_start = state.replica = -1
         if state.phase in (PositionPhase.FETCH, PositionPhase.VALIDATE):
             return self.reset_by_policy(state)
@@ -418,7 +422,8 @@ class Subscription:
     def to_commit(self) -> list[TopicPartition]:
         """Stored offsets that the group does not have yet."""
         return [
-            TopicPartition(s.topic, s.partition, s.stored, s.stored_metadata, s.leader_epoch)
+            TopicPartition(s.topic, s.partition, s.stored, s.stored_metadata,
+                           s.leader_epoch if s.stored_epoch is None else s.stored_epoch)
             for s in self.states.values() if s.stored >= 0 and s.stored != s.committed and not s.gone
         ]
 

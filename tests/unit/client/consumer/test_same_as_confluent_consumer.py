@@ -423,6 +423,20 @@ def test_what_is_committed(case, of):
     same(lambda kafka: case(of(kafka), kafka))
 
 
+@by_name({
+    "an offset": lambda k: {"offsets": [k.TopicPartition("one", 0, 3, leader_epoch=7)]},
+    "a message": lambda k: {"message": k.Message("one", 0, 3, leader_epoch=8)},
+})
+def test_an_epoch_that_was_stored_is_committed(case, of):
+    def committed(kafka):
+        consumer = assigned(of(kafka, enable_auto_commit=False, enable_auto_offset_store=False), kafka)
+        read(consumer)
+        consumer.store_offsets(**case(kafka))
+        return plain(consumer.commit(asynchronous=False)), plain(consumer.committed([at(kafka)], WAIT_S))
+
+    assert same(committed)[1][0][4] in (7, 8)
+
+
 def test_what_was_stored_by_hand_is_committed(of):
     def stored(kafka):
         consumer = assigned(of(kafka, enable_auto_offset_store=False), kafka)
