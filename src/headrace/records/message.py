@@ -221,6 +221,9 @@ def encode_text(value: Any, role: str) -> bytes | None:
             f"{role} must be bytes, str or None, not {type(value).__name__}: serialise it first") from None
 
 
+_NO_PAIRS = "headers must be a mapping or a list of (name, value) pairs"
+
+
 def encode_headers(headers: Any) -> list[tuple[bytes, bytes | None]]:
     """The headers of a record as users give them, a mapping or pairs, as bytes.
 
@@ -234,9 +237,11 @@ def encode_headers(headers: Any) -> list[tuple[bytes, bytes | None]]:
         raise TypeError(f"headers must be a mapping or a list of (name, value) pairs, not {type(headers).__name__}")
     for pair in pairs:
         try:
-            name, value = () if isinstance(pair, (str, bytes)) else pair  # a text of two letters is no pair
+            name, value = pair
         except (TypeError, ValueError):
-            raise TypeError("headers must be a mapping or a list of (name, value) pairs") from None
+            raise TypeError(_NO_PAIRS) from None
+        if isinstance(pair, (str, bytes)):  # of two letters, which can be unpacked as well
+            raise TypeError(_NO_PAIRS)
         if not isinstance(name, str):
             raise TypeError(f"a header's name must be str, not {type(name).__name__}")
         encoded.append((name.encode(), encode_text(value, f"header {name!r}")))

@@ -97,8 +97,8 @@ class PartitionState(ReadPosition):
         "attempts", "busy", "checked_epoch", "committed", "eof_offset", "epoch", "fast_path", "fetch_epoch",
         "fetch_offset", "gone", "high_watermark", "last_stable", "leader_epoch", "left_out", "log_start", "partition",
         "paused", "phase", "received_bytes", "received_records", "released_bytes", "released_records", "replica",
-        "replica_until", "reset_timestamp", "retry_at", "stop_offset", "stored_epoch", "stored_metadata", "tail", "topic",
-        "topic_id",
+        "replica_until", "reset_timestamp", "retry_at", "stop_offset", "stored_epoch", "stored_metadata", "tail",
+        "topic", "topic_id",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
