@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from headrace.schemas.parsed import MAX_DEPTH, InvalidSchemaError
-from headrace.schemas.proto.descriptor_rows import LABELS, OPTIONS, Wire, wire_fields
+from headrace.schemas.proto.descriptor_rows import FEATURES, FEATURES_AT, LABELS, OPTIONS, OptionRows, Wire, wire_fields
 from headrace.schemas.proto.proto_nodes import (
     SCALARS,
     ProtoEnum,
@@ -169,19 +169,27 @@ def _service(data: bytes) -> ProtoService:
 
 
 def _options(wire: Wire, number: int, kind: str) -> list[ProtoOption]:
-    found = []
+    found: list[ProtoOption] = []
     for part in wire.parts(number):
         own = Wire(part)
-        for name, (field, form) in OPTIONS[kind].items():
-            if own.has(field):
-                if form == "text":
-                    value = _quoted(own.text(field))
-                elif form == "flag":
-                    value = "true" if own.number(field) else "false"
-                else:
-                    assert not isinstance(form, str)
-                    value = next((word for word, each in form.items() if each == own.number(field)), "0")
-                found.append(ProtoOption(name, (value,)))
+        found += _rows(own, OPTIONS[kind])
+        for features in own.parts(FEATURES_AT[kind]):
+            found += _rows(Wire(features), FEATURES)
+    return found
+
+
+def _rows(own: Wire, rows: OptionRows) -> list[ProtoOption]:
+    found = []
+    for name, (field, form) in rows.items():
+        if own.has(field):
+            if form == "text":
+                value = _quoted(own.text(field))
+            elif form == "flag":
+                value = "true" if own.number(field) else "false"
+            else:
+                assert not isinstance(form, str)
+                value = next((word for word, each in form.items() if each == own.number(field)), "0")
+            found.append(ProtoOption(name, (value,)))
     return found
 
 

@@ -10,15 +10,17 @@ from typing import Final
 
 from headrace.schemas.parsed import InvalidSchemaError
 
-__all__ = ["ENUM_TYPE", "LABELS", "MESSAGE_TYPE", "OPTIONS", "Wire", "bytes_field", "number_field",
-           "wire_fields"]
+__all__ = ["ENUM_TYPE", "FEATURES", "FEATURES_AT", "LABELS", "MESSAGE_TYPE", "OPTIONS", "OptionRows", "Wire",
+           "bytes_field", "number_field", "wire_fields"]
 
 LABELS: Final = ("", "optional", "required", "repeated")
 MESSAGE_TYPE, ENUM_TYPE = 11, 14
 _FLAG, _TEXT = "flag", "text"
 _Kind = str | Mapping[str, int]
+OptionRows = Mapping[str, tuple[int, _Kind]]
+"""Options by name: number, and kind of value."""
 
-OPTIONS: Final[dict[str, dict[str, tuple[int, _Kind]]]] = {
+OPTIONS: Final[dict[str, OptionRows]] = {
     "file": {
         "java_package": (1, _TEXT), "java_outer_classname": (8, _TEXT),
         "optimize_for": (9, {"SPEED": 1, "CODE_SIZE": 2, "LITE_RUNTIME": 3}), "java_multiple_files": (10, _FLAG),
@@ -39,8 +41,23 @@ OPTIONS: Final[dict[str, dict[str, tuple[int, _Kind]]]] = {
                "idempotency_level": (34, {"IDEMPOTENCY_UNKNOWN": 0, "NO_SIDE_EFFECTS": 1, "IDEMPOTENT": 2})},
     "oneof": {},
 }
-"""Options that every compiler knows: number, and kind of value. Others are extensions, which descriptors have only
-after a compiler has seen their declarations: they are kept in text and left out of descriptors."""
+"""Options that every compiler knows. Others are extensions, which descriptors have only after a compiler has seen their
+declarations: they are kept in text and left out of descriptors."""
+
+FEATURES: Final[OptionRows] = {
+    "features.field_presence": (1, {"EXPLICIT": 1, "IMPLICIT": 2, "LEGACY_REQUIRED": 3}),
+    "features.enum_type": (2, {"OPEN": 1, "CLOSED": 2}),
+    "features.repeated_field_encoding": (3, {"PACKED": 1, "EXPANDED": 2}),
+    "features.utf8_validation": (4, {"VERIFY": 2, "NONE": 3}),
+    "features.message_encoding": (5, {"LENGTH_PREFIXED": 1, "DELIMITED": 2}),
+    "features.json_format": (6, {"ALLOW": 1, "LEGACY_BEST_EFFORT": 2}),
+    "features.enforce_naming_style": (7, {"STYLE2024": 1, "STYLE_LEGACY": 2}),
+    "features.default_symbol_visibility": (8, {"EXPORT_ALL": 1, "EXPORT_TOP_LEVEL": 2, "LOCAL_ALL": 3, "STRICT": 4}),
+}
+"""What editions let a file choose, a message of its own among the options: how fields are encoded hangs on it."""
+FEATURES_AT: Final = {"file": 50, "message": 12, "field": 21, "oneof": 1, "enum": 7, "value": 2, "service": 34,
+                      "method": 35}
+"""The number of that message, by what has the options."""
 
 
 class Wire:

@@ -5,14 +5,17 @@ Read next: `schemas.proto.descriptor_rows`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from headrace.schemas.parsed import InvalidSchemaError
 from headrace.schemas.proto.descriptor_rows import (
     ENUM_TYPE,
+    FEATURES,
+    FEATURES_AT,
     LABELS,
     MESSAGE_TYPE,
     OPTIONS,
+    OptionRows,
     bytes_field,
     number_field,
 )
@@ -78,7 +81,8 @@ class _Writer:
         out += b"".join(bytes_field(5, _range(first, last + 1)) for first, last in message.extensions)
         out += b"".join(bytes_field(6, self.field(each, own, {})) for each in message.extends)
         out += _options(7, message.options, "message")
-        out += b"".join(bytes_field(8, bytes_field(1, each)) for each in oneofs)
+        out += b"".join(bytes_field(8, bytes_field(1, each) + _options(2, message.oneofs.get(each, ()), "oneof"))
+                        for each in oneofs)
         return out + _reserved(message.reserved, 9, 10, 1)
 
     def field(self, each: ProtoField, scope: str, oneofs: Mapping[str, int]) -> bytes:
@@ -157,10 +161,16 @@ def _range(first: int, end: int) -> bytes:
     return number_field(1, first) + number_field(2, end)
 
 
-def _options(number: int, options: Iterable[ProtoOption], kind: str) -> bytes:
+def _options(number: int, options: Sequence[ProtoOption], kind: str) -> bytes:
+    features = _rows(options, FEATURES)
+    out = _rows(options, OPTIONS[kind]) + (bytes_field(FEATURES_AT[kind], features) if features else b"")
+    return bytes_field(number, out) if out else b""
+
+
+def _rows(options: Sequence[ProtoOption], rows: OptionRows) -> bytes:
     out = b""
     for each in options:
-        row = OPTIONS[kind].get(each.name)
+        row = rows.get(each.name)
         if row is None:
             continue
         field, form = row
@@ -171,7 +181,7 @@ def _options(number: int, options: Iterable[ProtoOption], kind: str) -> bytes:
         else:
             assert not isinstance(form, str)
             out += number_field(field, form.get(each.value[0], 0))
-    return bytes_field(number, out) if out else b""
+    return out
 
 
 def _entry_name(name: str) -> str:

@@ -43,11 +43,12 @@ class _Writer:
         self._named = named
         self._normalize = normalize
         self._lines: list[str] = []
+        self._is_edition = False
 
     def file(self, own: ProtoFile) -> str:
         """The whole file."""
-        is_edition = not own.syntax.startswith("proto")
-        self._lines.append(f'{"edition" if is_edition else "syntax"} = "{own.syntax}";')
+        self._is_edition = not own.syntax.startswith("proto")
+        self._lines.append(f'{"edition" if self._is_edition else "syntax"} = "{own.syntax}";')
         if own.package:
             self._lines.append(f"package {own.package};")
         self._section([f'import {f"{kind} " if kind else ""}"{path}";' for kind, path in self._sorted(own.imports)])
@@ -128,7 +129,8 @@ class _Writer:
 
     def _reserved(self, reserved: list[tuple[int, int] | str], indent: str, highest: int) -> None:
         numbers = [_range(each, highest) for each in reserved if not isinstance(each, str)]
-        named = [f'"{each}"' for each in reserved if isinstance(each, str)]
+        names = [each for each in reserved if isinstance(each, str)]
+        named = names if self._is_edition else [f'"{each}"' for each in names]  # protoc takes no other form
         self._lines += [f"{indent}reserved {', '.join(each)};" for each in (numbers, named) if each]
 
     def _service(self, service: ProtoService, scope: str) -> None:

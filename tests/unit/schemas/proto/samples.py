@@ -59,6 +59,26 @@ message Old {
 }
 extend Old { optional string more = 101; }
 """
+EDITION = """
+edition = "2023";
+package a;
+option features.repeated_field_encoding = EXPANDED;
+option features.utf8_validation = NONE;
+option java_package = "b";
+message New {
+  reserved old, older;
+  reserved 20, 30 to max;
+  option features.json_format = LEGACY_BEST_EFFORT;
+  int32 implicit = 1 [features.field_presence = IMPLICIT, deprecated = true];
+  string required = 2 [features.field_presence = LEGACY_REQUIRED];
+  repeated int32 packed = 3 [features.repeated_field_encoding = PACKED];
+  repeated int32 expanded = 4;
+  New inner = 5 [features.message_encoding = DELIMITED];
+  Kind kind = 6;
+  oneof choice { int32 one = 7; }
+  enum Kind { option features.enum_type = CLOSED; reserved OLD; reserved 5; LOW = 1; }
+}
+"""
 
 
 def compiled(text: str, others: Mapping[str, str] | None = None) -> FileDescriptorProto | None:

@@ -7,10 +7,10 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 from headrace.schemas.parsed import InvalidSchemaError, ReferencedSchema
 from headrace.schemas.protobuf import parse_protobuf
-from tests.unit.schemas.proto.samples import OTHER, PROTO2, PROTO3, compiled
+from tests.unit.schemas.proto.samples import EDITION, OTHER, PROTO2, PROTO3, compiled
 
 REFERENCES = [ReferencedSchema("other/types.proto", OTHER)]
-SAMPLES = {"proto3": PROTO3, "proto2": PROTO2, "no syntax": "message A { optional int32 a = 1; }"}
+SAMPLES = {"proto3": PROTO3, "proto2": PROTO2, "no syntax": "message A { optional int32 a = 1; }", "edition": EDITION}
 
 
 def theirs(text: str) -> FileDescriptorProto:
@@ -39,6 +39,11 @@ def _json_name(name: str) -> str:
 def test_a_descriptor_is_the_compiler_s(text: str) -> None:
     ours = FileDescriptorProto.FromString(parse_protobuf(text, REFERENCES).descriptor())
     assert str(ours) == str(theirs(text))
+
+
+@pytest.mark.parametrize("text", SAMPLES.values(), ids=SAMPLES)
+def test_the_compiler_takes_the_text_that_is_written_and_finds_the_same_in_it(text: str) -> None:
+    assert theirs(parse_protobuf(text, REFERENCES).canonical()) == theirs(text)
 
 
 def test_numbers_are_the_compiler_s() -> None:

@@ -5,7 +5,7 @@ import pytest
 from headrace.schemas.proto.proto_nodes import ProtoNames
 from headrace.schemas.proto.proto_parser import parse_proto
 from headrace.schemas.proto.proto_text import proto_text
-from tests.unit.schemas.proto.samples import OTHER, PROTO2, PROTO3
+from tests.unit.schemas.proto.samples import EDITION, OTHER, PROTO2, PROTO3
 
 
 def written(text: str, *, normalize: bool = False) -> str:
@@ -13,7 +13,7 @@ def written(text: str, *, normalize: bool = False) -> str:
 
 
 @pytest.mark.parametrize("normalize", [False, True])
-@pytest.mark.parametrize("text", [PROTO2, PROTO3, OTHER, ""])
+@pytest.mark.parametrize("text", [PROTO2, PROTO3, EDITION, OTHER, ""])
 def test_what_is_written_reads_and_is_written_the_same_again(text: str, normalize: bool) -> None:
     once = written(text, normalize=normalize)
     assert written(once, normalize=normalize) == once
