@@ -146,11 +146,10 @@ def _address(url: str) -> SplitResult:
     url = MOCK if url == "mock:" else url
     try:
         address = urlsplit(url)
-        port = address.port
+        _ = address.port  # 0 will do, as in confluent_kafka: tests of programs name so what is never asked
     except ValueError:
         raise ConfigError(f"Invalid url {_shown(url)}") from None
-    whole = address.scheme == "mock" or (address.scheme in ("http", "https") and address.hostname and port != 0)
-    if not whole:
+    if address.scheme != "mock" and not (address.scheme in ("http", "https") and address.hostname):
         raise ConfigError(f"Invalid url {_shown(url)}: expected http://HOST:PORT, https://HOST:PORT or mock://NAME")
     return address
 

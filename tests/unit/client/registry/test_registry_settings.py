@@ -53,6 +53,10 @@ def test_nothing_is_a_default() -> None:
     assert RegistrySettings({**URL, **{name: None for name in KNOWN if name != "url"}}).retries == 3
 
 
+def test_port_0_is_taken_for_a_registry_that_is_never_asked() -> None:
+    assert RegistrySettings({"url": "http://127.0.0.1:0"}).urls == ("http://127.0.0.1:0",)
+
+
 @pytest.mark.parametrize(("conf", "message"), [
     ({}, "Missing required configuration property url"),
     ({"url": None}, "Missing required configuration property url"),
