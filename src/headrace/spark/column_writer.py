@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow
-import pyarrow.compute
 
 from headrace.client.producer.kept_producers import KeptProducers
 from headrace.client.producer.producer import calls_of
@@ -107,6 +106,8 @@ class ColumnWriter:
 def _check_partitions(topic: str, partition: Any) -> None:
     if partition is None or partition.null_count == len(partition):
         return
+    import pyarrow.compute  # takes a worker 60 ms, once, which those without the column do not pay
+
     least = pyarrow.compute.min(partition).as_py()
     if least < 0:
         raise ConfigError(f"a row for topic {topic} has partition {least}, which is negative: null leaves it to the "
