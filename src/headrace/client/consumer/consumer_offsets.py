@@ -268,8 +268,11 @@ class ConsumerOffsets:
             raise KafkaException(KafkaError(
                 KafkaError._INVALID_ARG, "offsets_for_times() takes at least one partition"))
         found = _some_found(await self._look_up(partitions, timeout))
-        for tp in found:
-            tp.offset = OFFSET_END if tp.error is None and tp.offset < 0 else tp.offset
+        for tp, asked in zip(found, partitions, strict=True):
+            if tp.error is not None:
+                tp.offset = asked.offset
+            elif tp.offset < 0:
+                tp.offset = OFFSET_END
         return found
 
     async def _look_up(self, partitions: Partitions, timeout: float | None) -> Partitions:

@@ -468,8 +468,8 @@ def test_what_cannot_be_committed_is_said_at_once(case, of):
     "watermarks of no topic": lambda c, k: c.get_watermark_offsets(at(k, topic="nope"), 30),
     "times of no partition": lambda c, k: c.offsets_for_times([at(k, 0, 9)], 30),
     "times of no topic": lambda c, k: c.offsets_for_times([at(k, 0, topic="nope")], 30),
-    "times of some": lambda c, k: [(tp.partition, tp.error and tp.error.code())
-                                   for tp in c.offsets_for_times([at(k, 0), at(k, 0, 9)], 30)],
+    "times of some": lambda c, k: [(tp.partition, tp.offset, tp.error and tp.error.code())
+                                   for tp in c.offsets_for_times([at(k, 0), at(k, 7, 9)], 30)],
     "committed": lambda c, k: plain(c.committed([at(k, topic="nope"), at(k)], 30)),
 })
 def test_what_is_not_there_is_said_at_once(case, of):
