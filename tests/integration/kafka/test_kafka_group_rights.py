@@ -11,6 +11,7 @@ import pytest
 
 import headrace
 from headrace import KafkaError, KafkaException, Producer, TopicPartition
+from headrace.admin import AdminClient, NewTopic
 from tests.support.real_kafka import until
 from tests.support.rights import allowed, as_nobody
 from tools.kafka import KafkaCluster
@@ -106,14 +107,18 @@ def test_a_producer_without_any_right_says_which_one_it_needs(secured: KafkaClus
 
 @pytest.mark.parametrize("how", ["subscribe", "assign"])
 def test_a_consumer_reads_on_soon_after_it_is_given_the_right_to_its_topic(secured: KafkaCluster, how: str) -> None:
+    topic = f"hidden-{how}"
+    with AdminClient(secured.client_properties()) as admin, Producer(secured.client_properties()) as producer:
+        admin.create_topics([NewTopic(topic, 1)])[topic].result(30)
+        producer.produce(topic, "one")
     properties = {**as_nobody(secured), "group.id": "late", "auto.offset.reset": "earliest"}
     with allowed(secured, "group", "late", "read"), headrace.Consumer(properties) as consumer:
         if how == "subscribe":
-            consumer.subscribe(["orders"])
+            consumer.subscribe([topic])
         else:
-            consumer.assign([TopicPartition("orders", 0)])
+            consumer.assign([TopicPartition(topic, 0)])
         message = consumer.poll(30)
         assert message is not None
         assert message.error() == KafkaError.TOPIC_AUTHORIZATION_FAILED
-        with allowed(secured, "topic", "orders", "read"):
+        with allowed(secured, "topic", topic, "read"):
             until(lambda: (message := consumer.poll(0.5)) is not None and message.error() is None)

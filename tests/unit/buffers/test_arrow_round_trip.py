@@ -118,13 +118,18 @@ def test_text_becomes_its_utf_8_bytes(twin: Any, monkeypatch: pytest.MonkeyPatch
     assert [row[1] for row in found] == [None if text is None else text.encode() for text in values]
 
 
-def test_headers_that_are_null_inside_of_a_list_have_no_name_and_no_value(twin: Any, monkeypatch: pytest.MonkeyPatch,
-                                                                         ) -> None:
+@pytest.mark.parametrize("nameless", [None, {"key": None, "value": b"y"}])
+def test_headers_without_a_name_are_refused_and_those_without_a_value_are_not(
+    twin: Any, monkeypatch: pytest.MonkeyPatch, nameless: dict[str, Any] | None
+) -> None:
     monkeypatch.setattr(buffers, "append_columns", twin.append_columns)
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-    column = pa.array([[{"key": "a", "value": b"x"}, None, {"key": None, "value": b"y"}]], kind)
-    row, = went_through(twin, [None, pa.array([b"v"]), pa.array([0]), pa.array([1]), column], 0)
-    assert row[4] == [("a", b"x"), ("", None), ("", b"y")]
+    good = {"key": "a", "value": None}
+    column = pa.array([[good, nameless]], kind)
+    with pytest.raises(ValueError, match="a header's name cannot be null"):
+        went_through(twin, [None, pa.array([b"v"]), pa.array([0]), pa.array([1]), column], 0)
+    row, = went_through(twin, [None, pa.array([b"v"]), pa.array([0]), pa.array([1]), pa.array([[good]], kind)], 0)
+    assert row[4] == [("a", None)]
     fixed = pa.array([[{"key": "a", "value": b"x"}]], pa.list_(kind.value_type, 1))
     row, = went_through(twin, [None, pa.array([b"v"]), pa.array([0]), pa.array([1]), fixed], 0)
     assert row[4] == [("a", b"x")]
