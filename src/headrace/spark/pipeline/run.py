@@ -261,11 +261,9 @@ class Pipeline:
     @property
     def running(self) -> bool:
         """True while a query works: for ever with a processing-time trigger, until a stop was asked for."""
-        waits = self._supervisor.unsettled and not self._stopping
-        return waits or any(self._works(query) for query in self.queries.values())
-
-    def _works(self, query: StreamingQuery) -> bool:
-        return bool(query.isActive and not (self._stopping and not query.status["isTriggerActive"]))
+        if self._stopping:
+            return any(query.isActive and query.status["isTriggerActive"] for query in self.queries.values())
+        return self._supervisor.running
 
 
 def _rows(frame: DataFrame, sink: Sink, options: dict[str, str]) -> DataFrame:

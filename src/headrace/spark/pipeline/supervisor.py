@@ -79,9 +79,11 @@ class Supervisor:
             query.stop()
 
     @property
-    def unsettled(self) -> bool:
-        """True while a query that failed waits for its restart, or to be seen to by `look`."""
-        return any(life.due_s is not None or self._failure(name) for name, life in self._lives.items())
+    def running(self) -> bool:
+        """True while a query runs, and while one that failed waits for its restart, or to be seen to by `look`."""
+        # In this order: one that fails between the two questions would be noticed by neither.
+        return any(query.isActive for query in self.queries.values()) or any(
+            life.due_s is not None or self._failure(name) for name, life in self._lives.items())
 
     def look(self, *, restart: bool = True) -> None:
         """See to each query: count its failure, and start it again when it is time.

@@ -61,22 +61,43 @@ def stage():
 
 
 def test_a_query_that_failed_begins_again_when_its_time_has_come_and_the_others_go_on(stage):
-    assert not stage.supervisor.unsettled
+    stage.supervisor.queries["b"].stop()
+    assert stage.supervisor.running
     stage.fail("a")
-    assert stage.supervisor.unsettled
+    assert stage.supervisor.running
     stage.wait(0.9)
     assert stage.started == ["a", "b"]
     stage.wait(0.2)
     assert stage.started == ["a", "b", "a"]
-    assert not stage.supervisor.unsettled
+    assert stage.supervisor.running
     assert stage.supervisor.restarts == {"a": 1}
     assert stage.told == ["sink a failed: it broke; restart 1 of 3 in 1.0 s", "sink a runs again"]
-    assert not stage.supervisor.queries["b"].stopped
+    stage.supervisor.queries["a"].stop()
+    assert not stage.supervisor.running
 
 
-def test_a_failure_that_nobody_has_looked_at_is_unsettled(stage):
+def test_a_run_is_not_over_while_nobody_has_looked_at_a_failure(stage):
+    stage.supervisor.queries["a"].stop()
     stage.supervisor.queries["b"].failure = "it broke"
-    assert stage.supervisor.unsettled  # a run that took the query for finished would end here, with rows missing
+    assert stage.supervisor.running  # who took the query for finished would end here, with rows missing
+
+
+def test_a_query_that_fails_while_it_is_asked_whether_it_runs_is_not_taken_for_finished(stage):
+    class Dying(Query):
+        """Fails right behind the first question about it, whatever is asked."""
+
+        asked = 0
+
+        @property
+        def isActive(self):
+            self.asked += 1
+            self.failure = "it broke" if self.asked > 1 else None
+            return super().isActive
+
+    stage.supervisor.queries["a"].stop()
+    stage.supervisor.queries["b"] = Dying("b")
+    assert stage.supervisor.running
+    assert stage.supervisor.running
 
 
 def test_the_bound_of_the_wait_doubles_up_to_its_limit_and_chance_divides_it(stage):
