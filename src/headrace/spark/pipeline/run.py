@@ -214,7 +214,7 @@ class Pipeline:
             self._supervisor.look(restart=not self._stopping)
         except PipelineError as error:
             raise PipelineError(f"{error} (more in {self.log_file})") from None
-        if not self._stopping and self._tables.due:
+        if not self._stopping and self._tables.due and self._supervisor.settled:
             fresh += self._refresh()
         return fresh
 

@@ -23,6 +23,8 @@ __all__ = ["PipelineError", "Supervisor", "first_line"]
 
 _LASTING: Final = re.compile(r"(headrace\.\S*)?(ConfigError|DataLossError|MissingJavaError)\b")
 """Errors that come again however often the query begins."""
+_BEGINNING: Final = "Initializing"
+"""So Spark's status messages begin until a query has its sources."""
 
 
 class PipelineError(RuntimeError):
@@ -65,9 +67,12 @@ class Supervisor:
         self._clock = clock
         self._chance = chance
         self._lives: dict[str, _Life] = {}
+        self._begun_s = clock()
+        self._working_s: float | None = None
 
     def begin(self, names: Iterable[str]) -> None:
         """Start the queries, or start them anew; failures in a row stay counted."""
+        self._begun_s, self._working_s = self._clock(), None
         for name in names:
             life = self._lives.setdefault(name, _Life())
             life.began_s, life.due_s = self._clock(), None
@@ -84,6 +89,19 @@ class Supervisor:
         # In this order: one that fails between the two questions would be noticed by neither.
         return any(query.isActive for query in self.queries.values()) or any(
             life.due_s is not None or self._failure(name) for name, life in self._lives.items())
+
+    @property
+    def settled(self) -> bool:
+        """True once the queries have worked for as long as they took to begin.
+
+        Who stops them sooner to begin them anew, again and again, keeps them from their work.
+        """
+        now = self._clock()
+        if self._working_s is None:
+            if any(query.status["message"].startswith(_BEGINNING) for query in self.queries.values()):
+                return False
+            self._working_s = now
+        return now - self._working_s >= self._working_s - self._begun_s
 
     def look(self, *, restart: bool = True) -> None:
         """See to each query: count its failure, and start it again when it is time.

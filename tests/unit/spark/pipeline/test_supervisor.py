@@ -16,6 +16,7 @@ class Query:
         self.name = name
         self.failure = None
         self.stopped = False
+        self.status = {"message": "Initializing sources"}
 
     @property
     def isActive(self):
@@ -168,3 +169,19 @@ def test_all_are_stopped(stage):
     queries = list(stage.supervisor.queries.values())
     stage.supervisor.stop()
     assert [query.stopped for query in queries] == [True, True]
+
+
+def test_queries_are_settled_when_they_have_worked_as_long_as_they_took_to_begin(stage):
+    queries = stage.supervisor.queries
+    stage.now_s += 4.0
+    assert not stage.supervisor.settled
+    queries["a"].status["message"] = "Waiting for data to arrive"
+    assert not stage.supervisor.settled
+    queries["b"].status["message"] = "Processing new data"
+    assert not stage.supervisor.settled
+    stage.now_s += 3.9
+    assert not stage.supervisor.settled
+    stage.now_s += 0.1
+    assert stage.supervisor.settled
+    stage.supervisor.begin(["a", "b"])
+    assert not stage.supervisor.settled
