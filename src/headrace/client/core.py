@@ -76,7 +76,7 @@ class ClientCore:
     Attributes:
         metadata: the picture of the cluster.
         driver: runs the machines.
-        retries: how long to wait before asking again.
+        retries: how long to wait before asking again (retry.backoff.ms, KIP-580).
         closed: after `close()`, and in a child process that was forked after the client was made.
         on_closed: called then.
         on_forked: called before it in a child process: nobody is there to release a lock that another thread held.
@@ -213,7 +213,7 @@ class ClientCore:
                 self.check_open(closed_text)  # whoever waits while it is closed hears what a later call hears
                 error = failed.error
             failures += 1
-            wait_s = self.retry_wait_s(failures)
+            wait_s = self.retries.wait_s(failures)
             hopeful = error.code() in LOST and (repeatable or not error.maybe_applied)
             if not hopeful or self._clock() + wait_s >= end:
                 spent = f"{type(request).__name__} failed after {self._clock() - started:.1f} s"
@@ -305,7 +305,7 @@ class ClientCore:
                 await self._known(node_id, end - self._clock())
                 return node_id
             failures += 1
-            wait_s = self.retry_wait_s(failures)
+            wait_s = self.retries.wait_s(failures)
             assert error is not None
             if error.code() not in ELECTING or self._clock() + wait_s >= end:
                 raise KafkaException(error)
@@ -345,10 +345,6 @@ class ClientCore:
             self.metadata.refresh(self._clock())
             self.driver.wake()
         await self.wait_for_metadata(lambda cluster: node_id in cluster.nodes, timeout_s)
-
-    def retry_wait_s(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row (retry.backoff.ms, KIP-580)."""
-        return self.retries.wait_s(failures)
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, ErrorEvent):

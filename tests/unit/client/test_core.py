@@ -308,7 +308,7 @@ class Telling(Machine):
 
 def test_a_wait_grows_with_failures_up_to_its_limit() -> None:
     async def work(core: ClientCore) -> None:
-        waits = [core.retry_wait_s(failures) for failures in (1, 2, 3, 8, 30)]
+        waits = [core.retries.wait_s(failures) for failures in (1, 2, 3, 8, 30)]
         assert all(0 < wait <= 4 * 1.2 for wait in waits)
         assert waits[0] < 0.2 * waits[-1]
 

@@ -291,7 +291,7 @@ class AdminEngine:
                 # The first answer stands: asked again, a topic that was made is one that is there already.
                 settled = {**{key: value for key, value in results.items() if key not in moving}, **settled}
             failures += 1
-            wait_s = self._core.retry_wait_s(failures)
+            wait_s = self._core.retries.wait_s(failures)
             late = clock() + wait_s >= end
             if failed is not None and (late or failed.error.code() < 0 or not _moved(failed.error)):
                 raise _late(failed)  # negative codes: `request` has tried again where that does no harm

@@ -44,7 +44,7 @@ class JoiningEngine(ProducerEngine):
     def _find(self, name: str) -> CoordinatorFinder:
         finder = self._finders.get(name)
         if finder is None:
-            finder = self._finders[name] = CoordinatorFinder(TRANSACTION, name, retries=self._retries)
+            finder = self._finders[name] = CoordinatorFinder(TRANSACTION, name, retries=self.client.retries)
             self.client.add(finder)
         return finder
 

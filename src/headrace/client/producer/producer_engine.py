@@ -27,7 +27,6 @@ from headrace.client.waits import threads_may_receive
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
 from headrace.interpreter import has_gil
-from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import MetadataChanged, MetadataFailed
 from headrace.machines.machine import Effect, Event
 from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch, SealedBatch
@@ -35,7 +34,6 @@ from headrace.machines.producer.lone_batch import Lend
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Seal, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.net.thread import FORKED, waking
-from headrace.net.timers import jitter
 from headrace.records import CODEC_NAMES, compress
 
 if TYPE_CHECKING:
@@ -88,7 +86,6 @@ class ProducerEngine:
         self._driver = self.client.driver
         self._loop = asyncio.get_running_loop()
         self._topic_timer: asyncio.TimerHandle | None = None
-        self._retries = RetryPolicy.of(config, jitter)
         self._batch_queues = BatchQueues(
             self.accumulators.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf,
             codec, level)
@@ -126,7 +123,7 @@ class ProducerEngine:
         limits = Limits(
             config["acks"], config["max.in.flight.requests.per.connection"], config["message.max.bytes"],
             config.seconds("request.timeout.ms"), config["retries"], config.seconds("message.timeout.ms") or math.inf)
-        return limits, lambda attempt: self._retries.wait_s(attempt + 1)
+        return limits, lambda attempt: self.client.retries.wait_s(attempt + 1)
 
     def _make_sender(self) -> Sender:
         config = self.config
@@ -187,7 +184,7 @@ class ProducerEngine:
     def _want_partitions(self) -> None:
         """A partition is not known: perhaps it is new. Who asks on and on asks the brokers as often as they may be."""
         now = time.monotonic()
-        if now - self._looked_at >= self._retries.first_s:
+        if now - self._looked_at >= self.client.retries.first_s:
             self._looked_at = now
             self._in_loop(self._refresh)
 

@@ -19,7 +19,6 @@ from headrace.client.core import ClientCore
 from headrace.client.producer.topics import TopicAccumulators, producer_closed
 from headrace.config import Config
 from headrace.errors import FatalError, KafkaError, KafkaException
-from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import GROUP, TRANSACTION, CoordinatorFinder
 from headrace.machines.machine import Event, because
 from headrace.machines.producer.transactional_sequences import TransactionalSequences
@@ -32,7 +31,6 @@ from headrace.machines.producer.transactions import (
     TxnState,
     Work,
 )
-from headrace.net.timers import jitter
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
 __all__ = ["TransactionCalls", "not_configured"]
@@ -77,12 +75,11 @@ class TransactionCalls:
     def __init__(self, config: Config, client: ClientCore, accumulators: TopicAccumulators) -> None:
         self._client = client
         self._accumulators = accumulators
-        self._retries = RetryPolicy.of(config, jitter)
         self._timeout_s = config.seconds("transaction.timeout.ms")
         self._outcomes: dict[Operation, OperationOutcome] = {}
         self._asked_offsets: object = None
         self._leaving = False
-        finder = CoordinatorFinder(TRANSACTION, config["transactional.id"], retries=self._retries)
+        finder = CoordinatorFinder(TRANSACTION, config["transactional.id"], retries=self._client.retries)
         client.add(finder)
         self.machine = Transactions(
             config["transactional.id"], config["transaction.timeout.ms"], finder, self._find_group,
@@ -99,10 +96,10 @@ class TransactionCalls:
         return TransactionalSequences(self.machine)
 
     def _wait_s(self, attempt: int) -> float:
-        return self._retries.wait_s(attempt + 1)
+        return self._client.retries.wait_s(attempt + 1)
 
     def _find_group(self, group_id: str) -> CoordinatorFinder:
-        finder = CoordinatorFinder(GROUP, group_id, retries=self._retries)
+        finder = CoordinatorFinder(GROUP, group_id, retries=self._client.retries)
         self._client.add(finder)
         return finder
 
