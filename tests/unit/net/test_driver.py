@@ -218,9 +218,19 @@ def test_a_request_that_may_be_repeated_survives_a_lost_connection() -> None:
 
 
 @pytest.mark.parametrize("what", ["a reply", "why there is none"])
-def test_what_comes_in_the_turn_in_which_the_time_is_over_is_the_result(what: str) -> None:
+def test_what_comes_in_the_turn_in_which_the_time_is_over_is_the_result(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A machine that stops for a moment makes it likely."""
+    stopped_s = 0.0
+
+    def stop() -> None:  # nothing runs for ten seconds, as the loop sees it
+        nonlocal stopped_s
+        stopped_s += 10
+
     async def run() -> None:
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(loop, "time", lambda: time.monotonic() + stopped_s)
         broker = ScriptedBroker(node1=("broker", 9092))
         broker.on(HeartbeatRequest, SILENCE)
         core = client(broker)
@@ -230,18 +240,19 @@ def test_what_comes_in_the_turn_in_which_the_time_is_over_is_the_result(what: st
             if what == "a reply":
                 [asked] = [frame for frame in broker.seen if isinstance(frame.request, HeartbeatRequest)]
                 broker.open[-1].answer(asked, HeartbeatResponse(error_code=27))
-                time.sleep(0.1)
+                stop()
             else:
                 broker.transports[-1].hang_up()
-                asyncio.get_running_loop().call_soon(time.sleep, 0.1)  # that takes a turn more
+                loop.call_soon(stop)  # that takes a turn more
 
-        asyncio.get_running_loop().call_later(0.03, answer_and_stop)
+        loop.call_later(0.03, answer_and_stop)
         if what == "a reply":
-            reply = await core.driver.request(1, HEARTBEAT, 0.06)
+            reply = await core.driver.request(1, HEARTBEAT, 5)
             assert reply.error_code == 27  # type: ignore[attr-defined]
         else:
             with pytest.raises(KafkaException, match="the broker closed the connection"):
-                await core.driver.request(1, HEARTBEAT, 0.06)
+                await core.driver.request(1, HEARTBEAT, 5)
+        assert stopped_s == 10
         await core.close()
 
     asyncio.run(run())
