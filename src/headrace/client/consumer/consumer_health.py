@@ -122,10 +122,15 @@ def _obstacles_of(machines: ConsumerMachines, states: list[PartitionState]) -> I
         yield "resume(): all partitions are paused"
     if phases == {PositionPhase.FAILED}:
         yield f"seek(): {PositionPhase.FAILED.value}"
-    if PositionPhase.FETCH not in phases:
-        yield "the position of each partition: " + "; ".join(sorted(
-            phase.value for phase in phases if phase is not PositionPhase.FAILED))
-    behind = [records for records in lag(machines).values() if records is not None]
-    if not behind:
+    fetched = [state for state in states if not state.paused and state.phase is PositionPhase.FETCH]
+    committed_only = machines.config["isolation.level"] == 1
+    behind = [_behind(state, committed_only) for state in fetched]
+    if any(behind):
+        yield "the answer to a fetch"
+    if None in behind:  # of whose partition it is not known whether all is read
         yield "the answer to the first fetch"
-    yield "the answer to a fetch" if any(behind) else "new records: all that were written are read"
+    looked_for = phases - {PositionPhase.FETCH, PositionPhase.FAILED}
+    if looked_for:
+        yield f"the position of {'other partitions' if fetched else 'each partition'}: " + "; ".join(
+            sorted(phase.value for phase in looked_for))
+    yield "new records: all that were written are read"

@@ -114,6 +114,30 @@ def test_each_state_of_reading_is_told(broker: EmbeddedBroker) -> None:
         assert reader.lag() == {READ: None}
 
 
+def test_all_is_read_when_it_is_known_of_each_partition() -> None:
+    with EmbeddedBroker(nodes=2) as broker:
+        broker.create_topic("t", 2, replication_factor=1)
+        stopped = broker.leader("t", 1)
+        assert stopped != broker.leader("t", 0)
+        broker.stop_node(stopped)
+        with Consumer(properties(broker)) as reader:
+            reader.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)])
+            until(lambda: reader.lag() == {READ: 0, TopicPartition("t", 1): None})
+            told(reader, "the answer to the first fetch")
+            assert not reader.health().waits_for.startswith("new records")
+            broker.start_node(stopped)
+            told(reader, "new records")
+
+
+def test_what_a_paused_partition_is_behind_is_waited_for_by_nobody(broker: EmbeddedBroker) -> None:
+    with Consumer(properties(broker)) as reader:
+        reader.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)])
+        until(lambda: None not in reader.lag().values())
+        reader.pause([READ])
+        told(reader, "new records")
+        assert reader.lag()[READ] == 10
+
+
 def test_a_member_tells_of_its_group(broker: EmbeddedBroker) -> None:
     seen: list[ConsumerHealth] = []
     with Consumer(properties(broker, group_id="told", heartbeat_interval_ms=50)) as member:
