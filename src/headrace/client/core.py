@@ -286,6 +286,11 @@ class ClientCore:
         made.add_done_callback(self._waiting.discard)
         return made
 
+    def fail_waiting(self, error: Exception) -> None:
+        """Let all calls that wait for brokers raise: there is nothing to wait for. On the loop."""
+        for waiting in [future for future in self._waiting if not future.done()]:
+            waiting.set_exception(error)
+
     async def coordinator(self, kind: int, key: str, timeout_s: float) -> int:
         """Broker id of the coordinator of a group or transactional id. Rides out elections.
 
@@ -333,8 +338,7 @@ class ClientCore:
             try:
                 await self.driver.close()  # what is on its way hears so from its connection
             finally:
-                for waiting in [future for future in self._waiting if not future.done()]:
-                    waiting.set_exception(ClientClosedError(self._unusable))
+                self.fail_waiting(ClientClosedError(self._unusable))
 
     def abandon(self) -> None:
         """The client was let go without being closed: close it without waiting. On the loop."""
@@ -350,8 +354,7 @@ class ClientCore:
         if isinstance(event, ErrorEvent):
             self._report(event.error)
         elif isinstance(event, MetadataFailed):
-            for waiting in [future for future in self._waiting if not future.done()]:
-                waiting.set_exception(KafkaException(event.error))
+            self.fail_waiting(KafkaException(event.error))
         elif isinstance(event, MetadataChanged) and self._watchers:
             for enough, waiting in self._watchers:
                 if not waiting.done() and self.metadata.updates and enough(event.cluster):

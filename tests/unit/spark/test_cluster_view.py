@@ -200,3 +200,36 @@ def test_a_time_that_no_record_has_is_an_error_or_the_end(broker: EmbeddedBroker
     assert view.resolve(Position(timestamps={("c", 0): 5}, else_latest=True), [("c", 0)]) == {("c", 0): 0}
     with pytest.raises(ConfigError, match=r"the timestamps that were given leave out c\[0\]"):
         view.resolve(Position(timestamps={("a", 0): 5}), [("c", 0)])
+
+
+def test_hosts_that_nobody_knows_end_a_query_that_begins_and_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "_UNKNOWN_HOSTS_S", 0.5)
+    monkeypatch.setattr(cluster, "_ATTEMPT_S", 60.0)  # nothing waits for an answer
+    servers = {"bootstrap.servers": "one.invalid:9092,two.invalid:9092"}
+    with (
+        ClusterView(servers, TopicSelection(topics=("a",)), Retries(patience_s=60.0)) as view,
+        pytest.raises(KafkaException, match=r"\.invalid:9092: the host name cannot be resolved") as caught,
+    ):
+        view.partitions()
+    assert caught.value.error == KafkaError._RESOLVE
+
+
+def test_a_query_that_runs_waits_for_a_name_service_that_is_down(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_UNKNOWN_HOSTS_S", 0.0)
+    monkeypatch.setattr(cluster, "_FRESH_S", -1.0)
+    view = view_of(broker, topics=("a",))
+    assert view.ends() == {("a", 0): 0, ("a", 1): 0}
+    ask, failures = view._log.offsets, 0
+
+    def offsets(*wanted: Any) -> Any:
+        nonlocal failures
+        failures += 1
+        if failures < 4:
+            raise KafkaException(KafkaError(KafkaError._RESOLVE))
+        return ask(*wanted)
+
+    monkeypatch.setattr(view._log, "offsets", offsets)
+    assert view.ends() == {("a", 0): 0, ("a", 1): 0}
+    assert failures == 4

@@ -59,6 +59,7 @@ class LogView:
         core = ClientCore(self._config)
         self._given.when_let_go(lambda: not core.closed, core.abandon)
         core.metadata.want_only(self._names or (), every=self._names is None)
+        self._hosts = _UnknownHosts(core)
         return core
 
     def topics(self, timeout_s: float, *, max_age_s: float = 0.0) -> Mapping[str, TopicInfo]:
@@ -69,7 +70,8 @@ class LogView:
             max_age_s: seconds up to which an earlier answer is good enough.
 
         Raises:
-            KafkaException: no broker answered in time.
+            KafkaException: no broker answered in time; at once `_RESOLVE`, before any has ever answered, when no host
+                name of "bootstrap.servers" can be resolved. Asked again, it may be by then.
         """
         if time.monotonic() - self._looked_at > max_age_s:
             began = time.monotonic()
@@ -77,12 +79,19 @@ class LogView:
             self._looked_at = began
         return self._core.metadata.cluster.topics
 
+    @property
+    def answered(self) -> bool:
+        """Whether any broker has ever described the topics."""
+        return self._core.metadata.updates > 0
+
     def forget_topics(self) -> None:
         """Brokers said something else than `topics`: ask again at the next call."""
         self._looked_at = _NEVER
 
     async def _look(self, timeout_s: float) -> None:
         core, names = self._core, self._names or frozenset()
+        if self._hosts.error is not None:
+            raise KafkaException(self._hosts.error)
         metadata, before = core.metadata, core.metadata.updates
         metadata.refresh(time.monotonic())
         core.wake()
@@ -219,6 +228,33 @@ class LogView:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _UnknownHosts:
+    """Finds out that no broker has a name that can be resolved, for who has not heard from any yet.
+
+    It is a mistake then, most likely, and waiting does not mend it. Later it is the name service that is in trouble.
+
+    Args:
+        core: the client; calls that wait for brokers are told.
+    """
+
+    def __init__(self, core: ClientCore) -> None:
+        self._core, self._tell = core, core.on_error
+        self._seen: dict[int, KafkaError] = {}
+        core.on_error = self._take
+
+    @property
+    def error(self) -> KafkaError | None:
+        """Why no broker can be found; None while one may be."""
+        alone = self._seen.keys() == {KafkaError._RESOLVE, KafkaError._ALL_BROKERS_DOWN}
+        return self._seen[KafkaError._RESOLVE] if alone and not self._core.metadata.updates else None
+
+    def _take(self, error: KafkaError) -> None:
+        self._seen[error.code()] = error
+        if self.error is not None:
+            self._core.fail_waiting(KafkaException(self.error))
+        self._tell(error)
 
 
 def patiently(ask: Callable[[float], _T], until: float) -> _T:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -55,13 +58,14 @@ def asked(broker: EmbeddedBroker) -> Iterator[Counter[str]]:
     broker.clear_faults()
 
 
-def test_ends_are_one_request_for_each_broker(view: LogView, asked: Counter[str]) -> None:
-    view.topics(PATIENCE_S)
-    for _ in range(3):
-        asked.clear()
-        found = view.offsets(dict.fromkeys(KEYS, LATEST), PATIENCE_S)
-        assert {key: each.offset for key, each in found.items()} == {("t", p): p for p in range(6)}
-        assert asked == {"ListOffsetsRequest": 3}
+def test_ends_are_one_request_for_each_broker(broker: EmbeddedBroker, asked: Counter[str]) -> None:
+    with LogView({"bootstrap.servers": broker.bootstrap_servers}, ["t"]) as view:  # a missing topic is asked for again
+        view.topics(PATIENCE_S)
+        for _ in range(3):
+            asked.clear()
+            found = view.offsets(dict.fromkeys(KEYS, LATEST), PATIENCE_S)
+            assert {key: each.offset for key, each in found.items()} == {("t", p): p for p in range(6)}
+            assert asked == {"ListOffsetsRequest": 3}
 
 
 def test_topics_are_asked_for_when_the_answer_is_too_old(view: LogView, asked: Counter[str]) -> None:
@@ -172,3 +176,40 @@ def test_what_does_not_pass_is_said_at_once_and_a_topic_that_is_unknown_after_a_
         with pytest.raises(KafkaException):
             patiently(ask, began + 30)
         assert shortest_s <= time.monotonic() - began < longest_s
+
+
+def test_names_that_cannot_be_resolved_are_said_without_a_wait_until_a_broker_has_answered(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, _, port = broker.bootstrap_servers.split(",")[0].rpartition(":")
+    known = False
+    look_up = socket.getaddrinfo
+
+    def getaddrinfo(host: str, *given: Any, **named: Any) -> Any:
+        if str(host).endswith(".invalid") and not known:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return look_up("127.0.0.1" if str(host).endswith(".invalid") else host, *given, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    with LogView({"bootstrap.servers": f"kafka.invalid:{port},other.invalid:{port}"}, ["t"]) as view:
+        for _ in range(2):
+            with pytest.raises(KafkaException, match="the host name cannot be resolved") as caught:
+                view.topics(60)
+            assert caught.value.error == KafkaError._RESOLVE
+            assert not view.answered
+        known = True
+        assert "t" in patiently(view.topics, time.monotonic() + 60)
+        assert view.answered
+
+
+def test_a_broker_that_refuses_beside_names_that_cannot_be_resolved_may_come_back() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        servers = f"kafka.invalid:9092,127.0.0.1:{unused.getsockname()[1]}"
+        with LogView({"bootstrap.servers": servers}, ["t"]) as view:
+            for _ in range(2):
+                with contextlib.suppress(KafkaException):
+                    view.topics(1)
+            with pytest.raises(KafkaException) as caught:
+                view.topics(1)
+    assert caught.value.error == KafkaError._TIMED_OUT
