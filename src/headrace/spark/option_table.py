@@ -53,8 +53,8 @@ OPTIONS: Final = (
                 'offset for each partition: `{"topic": {"0": 42, "1": -2}}`, where -2 is earliest and -1 latest. A '
                 "batch read that starts behind its end is an error. A query that starts again goes on from its "
                 "checkpoint."),
-    SparkOption("startingTimestamp", READ, "", "Milliseconds since 1970: the first record at that time or later. Goes "
-                "before startingOffsetsByTimestamp and startingOffsets."),
+    SparkOption("startingTimestamp", READ, "", "Milliseconds since 1970: the first record at that time or later. -2 is "
+                "earliest and -1 latest. Goes before startingOffsetsByTimestamp and startingOffsets."),
     SparkOption("startingOffsetsByTimestamp", READ, "", 'Times of partitions: `{"topic": {"0": 1700000000000}}`. '
                 "Goes before startingOffsets."),
     SparkOption("startingOffsetsByTimestampStrategy", READ, "error", "Where a partition has no record that late: "

@@ -108,7 +108,7 @@ class Position:
 
     Attributes:
         logical: `EARLIEST` or `LATEST`, for every partition, when nothing else is set.
-        timestamp_ms: the first record at or after it; None when not asked for.
+        timestamp_ms: the first record at or after it, or `EARLIEST` or `LATEST`; None when not asked for.
         offsets: one offset, `EARLIEST` or `LATEST` per partition; all partitions must be named.
         else_latest: a partition without a record at or after its time starts at its end; otherwise an error.
         timestamps: milliseconds per partition, as `timestamp_ms`; all partitions must be named.
@@ -316,6 +316,11 @@ class _Options:
     def natural(self, name: str) -> int | None:
         return self._whole(name, 0)
 
+    def time_ms(self, name: str) -> int | None:
+        """A time, or the beginning or end of the log in the numbers that brokers have for them."""
+        text = self.text(name)
+        return int(text) if text in (str(EARLIEST), str(LATEST)) else self._whole(name, 0)
+
     def _whole(self, name: str, low: int) -> int | None:
         text = self.text(name)
         if not text:
@@ -442,7 +447,7 @@ def _starting(options: _Options, streaming: bool) -> Position:
     strategy = options.text("startingOffsetsByTimestampStrategy").lower() or "error"
     if strategy not in ("error", "latest"):
         raise ConfigError(f"option startingOffsetsByTimestampStrategy must be error or latest, not {strategy!r}")
-    timestamp_ms = options.natural("startingTimestamp")
+    timestamp_ms = options.time_ms("startingTimestamp")
     if timestamp_ms is not None:
         return Position(timestamp_ms=timestamp_ms, else_latest=strategy == "latest")
     timestamps = _timestamps(options, "startingOffsetsByTimestamp")
@@ -452,7 +457,7 @@ def _starting(options: _Options, streaming: bool) -> Position:
 
 
 def _ending(options: _Options) -> Position:
-    timestamp_ms = options.natural("endingTimestamp")
+    timestamp_ms = options.time_ms("endingTimestamp")
     if timestamp_ms is not None:
         return Position(timestamp_ms=timestamp_ms, else_latest=True)
     timestamps = _timestamps(options, "endingOffsetsByTimestamp")
@@ -469,9 +474,9 @@ def _timestamps(options: _Options, name: str) -> Offsets:
     return _named(text, name) if text else {}
 
 
-def _named(text: str, name: str, *, low: int = 0) -> Offsets:
+def _named(text: str, name: str) -> Offsets:
     """What an option says of partitions. One that names none is a mistake: it would mean the default in silence."""
-    found = parse_offsets(text, f"option {name}", low=low)
+    found = parse_offsets(text, f"option {name}", low=EARLIEST)
     if not found:
         raise ConfigError(f"option {name} names no partition: {text!r}. Name every partition, or leave the option out")
     return found
@@ -495,4 +500,4 @@ def _position(options: _Options, name: str, default: int) -> Position:
         return Position({"": default, "earliest": EARLIEST, "latest": LATEST}[text.lower()])
     if not text.startswith("{"):
         raise ConfigError(f'option {name} must be earliest, latest or JSON like {{"topic": {{"0": 42}}}}, not {text!r}')
-    return Position(offsets=_named(text, name, low=EARLIEST))
+    return Position(offsets=_named(text, name))

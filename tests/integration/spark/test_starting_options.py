@@ -56,6 +56,8 @@ STARTS = {
     "logical offsets": (lambda t: {"startingOffsets": by_partition(t, -2, -1)}, "v0 v2 v4 v5"),
     "one time": (lambda t: {"startingTimestamp": str(T0 + 3)}, "v3 v4 v5"),
     "times": (lambda t: {"startingOffsetsByTimestamp": by_partition(t, T0 + 4, T0)}, "v1 v3 v4 v5"),
+    "times that are ends": (lambda t: {"startingOffsetsByTimestamp": by_partition(t, -1, -2)}, "v1 v3"),
+    "one time that is the end": (lambda t: {"startingTimestamp": "-1"}, ""),
     "a time behind the end": (lambda t: {"startingTimestamp": str(T0 + 4),
                                          "startingOffsetsByTimestampStrategy": "latest"}, "v4 v5"),
     "assigned": (lambda t: {"subscribe": "", "assign": json.dumps({t: [1]}), "startingOffsets": "earliest"}, "v1 v3"),
@@ -88,6 +90,8 @@ ENDS = {
                                               "endingOffsets": by_partition(t, 4, 1)}, "v1"),
     "an offset": (lambda t: {"endingOffsets": by_partition(t, 1, -1)}, "v0 v1 v3"),
     "one time": (lambda t: {"endingTimestamp": str(T0 + 2)}, "v0 v1"),
+    "times that are ends": (lambda t: {"endingOffsetsByTimestamp": by_partition(t, -2, -1)}, "v1 v3"),
+    "one time that is the beginning": (lambda t: {"endingTimestamp": "-2"}, ""),
     "times": (lambda t: {"endingOffsetsByTimestamp": by_partition(t, T0 + 4, T0 + 99), "endingOffsets": "latest"},
               "v0 v1 v2 v3"),
 }

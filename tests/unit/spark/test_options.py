@@ -65,6 +65,17 @@ def test_times_of_partitions_go_before_offsets_and_after_one_time_for_all():
     assert options.ending == Position(timestamp_ms=9, else_latest=True)
 
 
+def test_a_time_may_be_the_beginning_or_the_end_as_in_spark_s_connector():
+    ends = {"startingOffsetsByTimestamp": '{"t": {"0": -1, "1": 5}}',
+            "endingOffsetsByTimestamp": '{"t": {"0": -2, "1": -1}}'}
+    options = source(**ends)
+    assert options.starting == Position(timestamps={("t", 0): LATEST, ("t", 1): 5})
+    assert options.ending == Position(timestamps={("t", 0): EARLIEST, ("t", 1): LATEST}, else_latest=True)
+    options = source(startingTimestamp="-2", endingTimestamp="-1")
+    assert options.starting == Position(timestamp_ms=EARLIEST)
+    assert options.ending == Position(timestamp_ms=LATEST, else_latest=True)
+
+
 def test_waits_and_retries_are_those_of_spark_s_connector():
     options = source(**{"kafkaConsumer.pollTimeoutMs": "500", "fetchOffset.numRetries": "2",
                         "fetchOffset.retryIntervalMs": "30"})
@@ -133,7 +144,7 @@ def test_a_batch_that_must_have_more_records_than_it_may_have_is_refused():
         ({"startingOffsetsByTimestamp": '{"t": {}}'}, "option startingOffsetsByTimestamp names no partition"),
         ({"endingOffsetsByTimestamp": "{}"}, "option endingOffsetsByTimestamp names no partition"),
         ({"endingOffsetsByTimestamp": '[1]'}, "option endingOffsetsByTimestamp must be JSON like"),
-        ({"endingOffsetsByTimestamp": '{"t": 7}'}, "t needs a value for each partition, not 7"),
+        ({"endingOffsetsByTimestamp": '{"t": 7}'}, "where -2 is earliest and -1 latest, not 7"),
         ({"endingOffsets": "earliest"}, "endingOffsets cannot be earliest"),
         ({"endingOffsets": '{"t": {"0": -2}}'}, "endingOffsets cannot be earliest"),
         ({"minPartitions": "0"}, "whole number of at least 1, not '0'"),
@@ -145,7 +156,8 @@ def test_a_batch_that_must_have_more_records_than_it_may_have_is_refused():
         ({"startingOffsetsByTimestampStrategy": "first"}, "must be error or latest"),
         ({"startingTimestamp": "yesterday"}, "whole number of at least 0"),
         ({"startingOffsetsByTimestamp": '{"t": 5}'}, "option startingOffsetsByTimestamp must be JSON like"),
-        ({"startingOffsetsByTimestamp": '{"t": {"0": -1}}'}, "whole number of at least 0"),
+        ({"startingOffsetsByTimestamp": '{"t": {"0": -3}}'}, "whole number of at least -2"),
+        ({"startingTimestamp": "-3"}, "whole number of at least 0"),
         ({"maxOffsetsPerPartition": "5"}, "belongs to a streaming read only"),
         ({"maxBytesPerTrigger": "5"}, "belongs to a streaming read only"),
         ({"groupId": "g"}, "belongs to a streaming read only"),
