@@ -17,6 +17,7 @@ import pyarrow
 
 from headrace.client.producer.kept_producers import KeptProducers
 from headrace.client.producer.producer import calls_of
+from headrace.config import PROPERTIES
 from headrace.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnWriter"]
 
-_DEFAULTS: Final = {"linger.ms": "50", "queue.buffering.max.messages": "1000000", "max.block.ms": "300000"}
-"""Bulk loads want full batches (`finish()` does not linger), and room is waited for as long as for acknowledgements."""
+_DEFAULTS: Final = {"linger.ms": "50", "queue.buffering.max.messages": "1000000", "max.block.ms": "300000",
+                    "message.max.bytes": "1048576"}
+"""Bulk loads want full batches (`finish()` does not linger), and room is waited for as long as for acknowledgements.
+The largest record is the one of Spark's connector, for a program that changes its format by name alone."""
+_NAMES: Final = {name: row for row in _DEFAULTS for name in (row, *PROPERTIES[row].aliases)}
 _PRODUCERS: Final = KeptProducers()
 
 
@@ -40,7 +44,8 @@ class ColumnWriter:
     """
 
     def __init__(self, client: Mapping[str, str]) -> None:
-        properties = {**_DEFAULTS, **client}
+        given = {_NAMES.get(name) for name in client}
+        properties = {name: value for name, value in _DEFAULTS.items() if name not in given} | dict(client)
         self._kept = self._producers()
         self._producer: Producer = self._kept.take(properties)
         self._calls = calls_of(self._producer)

@@ -42,7 +42,7 @@ def _own_producers(monkeypatch):
 
 @pytest.fixture
 def broker():
-    with EmbeddedBroker(topics={"four": 4, "one": 1, "other": 1}) as made:
+    with EmbeddedBroker(topics={"four": 4, "one": 1, "other": 1, "large": 1}) as made:
         yield made
 
 
@@ -55,6 +55,23 @@ def write(conf, topic="four", values=VALUES, **columns):
     with ColumnWriter(conf) as writer:
         writer.append(topic, None, values, **columns)
         writer.finish()
+
+
+def test_records_are_as_large_as_those_of_spark_s_connector_may_be(broker, conf):
+    size = 1_048_400
+    write(conf, "large", pyarrow.array(["x" * size]))
+    assert [len(value) for value in values_of(broker, "large")] == [size]
+    with pytest.raises(KafkaException, match=r"larger than message.max.bytes \(1048576\)"):
+        write(conf, "large", pyarrow.array(["x" * 1_048_600]))
+
+
+@pytest.mark.parametrize(("name", "value", "largest"), [
+    ("max.request.size", "2000", 2000), ("queue.buffering.max.ms", "3", 1_048_576),
+])
+def test_a_property_may_be_given_by_another_name_than_the_writer_s_own_default(conf, name, value, largest):
+    write(conf | {name: value})
+    with pytest.raises(KafkaException, match=rf"larger than message.max.bytes \({largest}\)"):
+        write(conf | {name: value}, values=pyarrow.array(["x" * (largest + 100)]))
 
 
 def count_requests(broker, kind):
