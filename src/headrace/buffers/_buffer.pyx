@@ -81,7 +81,7 @@ from headrace.records._batch cimport (
 
 from headrace.buffers.buffer_pool import queue_full
 from headrace.buffers.delivery_future import DoneCallback
-from headrace.buffers.refusals import count_parts, no_partition, sums_of, too_large
+from headrace.buffers.refusals import count_parts, milliseconds, no_partition, sums_of, too_large
 from headrace.errors import CorruptRecordError, KafkaException
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.message import encode_headers
@@ -525,6 +525,11 @@ cdef int surely(action) except -1:
         action()
         raise
     return 0
+
+
+cdef inline int64_t stamp_of(timestamp) except? -1:
+    # C would cut a float off.
+    return timestamp if type(timestamp) is int else milliseconds(timestamp)
 
 
 cdef int64_t headers_bytes(const Record *record) noexcept:
@@ -1748,9 +1753,9 @@ cdef class RecordAccumulator:
         self._full = []
         self._scratch = Block()
 
-    def append(self, value=None, key=None, Py_ssize_t partition=-1, int64_t timestamp_ms=0, headers=None,
+    def append(self, value=None, key=None, Py_ssize_t partition=-1, timestamp_ms=0, headers=None,
                callback=None):
-        cdef int woken = self.add(value, key, partition, timestamp_ms, headers, callback)
+        cdef int woken = self.add(value, key, partition, stamp_of(timestamp_ms), headers, callback)
         if woken < 0:
             raise queue_full(self._buffer_pool)
         return woken
@@ -2234,8 +2239,9 @@ cdef class ProduceFastPath:
         self._default = default
 
     def produce(self, topic, value=None, key=None, Py_ssize_t partition=-1, callback=None, on_delivery=None,
-                int64_t timestamp=0, headers=None):
+                timestamp=0, headers=None):
         """Put a record on its way; see `headrace.Producer.produce`."""
+        cdef int64_t stamp = stamp_of(timestamp)
         if callback is None:
             callback = self._default if on_delivery is None else on_delivery
         cdef int woken = -1
@@ -2243,9 +2249,9 @@ cdef class ProduceFastPath:
         if found is not None:
             if self._pool.messages < FEW:
                 self._turns.aside()
-            woken = (<RecordAccumulator> found).add(value, key, partition, timestamp, headers, callback)
+            woken = (<RecordAccumulator> found).add(value, key, partition, stamp, headers, callback)
         if woken < 0:
-            self._otherwise(topic, value, key, partition, timestamp, headers, callback)
+            self._otherwise(topic, value, key, partition, stamp, headers, callback)
         elif woken:
             surely(self._wake)
 
@@ -2432,9 +2438,10 @@ cdef class AIOProduceFastPath:
         self._make_future = make_future
         self._yield_to_loop = yield_to_loop
 
-    def produce(self, topic, value=None, key=None, Py_ssize_t partition=-1, on_delivery=None, int64_t timestamp=0,
+    def produce(self, topic, value=None, key=None, Py_ssize_t partition=-1, on_delivery=None, timestamp=0,
                 headers=None):
         """Put a record on its way; see `headrace.aio.AIOProducer.produce`."""
+        cdef int64_t stamp = stamp_of(timestamp)
         cdef Accepted accepted
         cdef DeliveryFuture delivery
         cdef RecordAccumulator accumulator
@@ -2446,11 +2453,11 @@ cdef class AIOProduceFastPath:
                     accumulator = <RecordAccumulator> found
                     delivery = DeliveryFuture.__new__(DeliveryFuture)
                     delivery._make_future = self._make_future
-                    woken = accumulator.add(value, key, partition, timestamp, headers, delivery)
+                    woken = accumulator.add(value, key, partition, stamp, headers, delivery)
             except Exception:
                 pass  # what refused it once refuses it again
         if woken < 0:
-            return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+            return self._otherwise(topic, value, key, partition, on_delivery, stamp, headers)
         if woken:
             self._wake()
             if accumulator._full:

@@ -15,6 +15,7 @@ from headrace.buffers.delivery_future import DeliveryFuture
 from headrace.buffers.lanes.direct_lane import DirectReplies
 from headrace.buffers.loop_turns import LoopTurns
 from headrace.buffers.record_accumulator import RecordAccumulator
+from headrace.buffers.refusals import milliseconds
 from headrace.errors import BufferFullError
 
 __all__ = ["AIOProduceFastPath", "Accepted", "Polling", "ProduceFastPath", "ServeFastPath"]
@@ -57,6 +58,7 @@ class ProduceFastPath:
         headers: Any = None,
     ) -> None:
         """Put a record on its way; see `headrace.Producer.produce`."""
+        stamp = milliseconds(timestamp)
         if callback is None:
             callback = self._default if on_delivery is None else on_delivery
         accumulator = self._open.get(topic)
@@ -64,12 +66,12 @@ class ProduceFastPath:
             if accumulator is not None:
                 if self._pool.messages < FEW_MESSAGES:
                     self._turns.step_aside()
-                if accumulator.append(value, key, partition, timestamp, headers, callback):
+                if accumulator.append(value, key, partition, stamp, headers, callback):
                     self._wake()
                 return
         except BufferFullError:
             pass
-        self._otherwise(topic, value, key, partition, timestamp, headers, callback)
+        self._otherwise(topic, value, key, partition, stamp, headers, callback)
 
 
 class Polling:
@@ -190,13 +192,14 @@ class AIOProduceFastPath:
 
         Where there is nothing to wait for it is done before this returns; `await` raises what went wrong.
         """
+        stamp = milliseconds(timestamp)
         woken, delivery = -1, DeliveryFuture(self._make_future)
         with suppress(Exception):  # what refused it once refuses it again
             accumulator: Any = self._open.get(topic) if on_delivery is None else None
             if accumulator is not None:
-                woken = accumulator.append(value, key, partition, timestamp, headers, delivery)
+                woken = accumulator.append(value, key, partition, stamp, headers, delivery)
         if woken < 0:
-            return self._otherwise(topic, value, key, partition, on_delivery, timestamp, headers)
+            return self._otherwise(topic, value, key, partition, on_delivery, stamp, headers)
         if woken:
             self._wake()
             if accumulator.has_full:

@@ -18,7 +18,7 @@ from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES, BufferP
 from headrace.buffers.closed_batch import ClosedBatch
 from headrace.buffers.delivery_future import DeliveryFuture
 from headrace.buffers.lanes.direct_lane import DirectPartition
-from headrace.buffers.refusals import no_partition, sums_of, too_large
+from headrace.buffers.refusals import milliseconds, no_partition, sums_of, too_large
 from headrace.records.builder import BatchBuilder
 from headrace.records.hashing import PARTITIONERS
 from headrace.records.message import encode_headers, encode_text
@@ -128,7 +128,7 @@ class RecordAccumulator:
             TypeError: key, value or headers are of a wrong type.
             ValueError: the timestamp is negative.
         """
-        woken = self.add_row(value, key, partition, timestamp_ms, headers, callback, None)
+        woken = self.add_row(value, key, partition, milliseconds(timestamp_ms), headers, callback, None)
         if woken and self._direct and not self._linger_s and self._send_directly(self._opened):
             return 0
         return woken

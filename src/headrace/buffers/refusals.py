@@ -6,11 +6,13 @@ It must not know batches. Read next: `headrace.buffers.record_accumulator`.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
+from typing import Any
 
 from headrace.errors import KafkaError, KafkaException
 
-__all__ = ["count_parts", "no_partition", "sums_of", "too_large"]
+__all__ = ["count_parts", "milliseconds", "no_partition", "sums_of", "too_large"]
 
 _INT32 = 1 << 31
 _MOST_WEIGHT = 1 << 31
@@ -44,6 +46,19 @@ def no_partition(topic: str, partition: int, count: int | None) -> Exception:
     remedy = "; give -1 to let the partitioner choose" if partition < -1 else ""
     return KafkaException(KafkaError(
         KafkaError._UNKNOWN_PARTITION, f"{topic} has no partition {partition}{known}{remedy}"))
+
+
+def milliseconds(timestamp: Any) -> int:
+    """A record's timestamp as users give it.
+
+    Raises:
+        TypeError: it is no integer: `time.time()`, cut off, would be a day of January 1970.
+    """
+    try:
+        return operator.index(timestamp)
+    except TypeError:
+        raise TypeError("timestamp must be int, in milliseconds since the epoch, not "
+                        f"{type(timestamp).__name__}") from None
 
 
 def count_parts(parts: Sequence[int], count: int) -> int:

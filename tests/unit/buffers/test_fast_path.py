@@ -229,3 +229,17 @@ def test_a_closed_client_is_asked_the_general_way(twin):
     serving = Serving(twin)
     serving.client.closed = True
     assert serving.poll(0) == 7
+
+
+def test_a_timestamp_in_seconds_is_refused_by_both_ways(twin: Any) -> None:
+    async def body() -> None:
+        fast_path = FastPath(twin)
+        for topic in ("topic", "unknown"):
+            with pytest.raises(TypeError, match="timestamp must be int, in milliseconds"):
+                await fast_path.produce(topic, b"v", timestamp=1767225600.5)
+        assert (fast_path.others, fast_path.pool.messages) == ([], 0)
+
+    run(body)
+    blocking = twin.ProduceFastPath({}, twin.BufferPool(0, 1), twin.LoopTurns(), print, print)
+    with pytest.raises(TypeError, match="timestamp must be int, in milliseconds"):
+        blocking.produce("unknown", b"v", timestamp=1767225600.5)

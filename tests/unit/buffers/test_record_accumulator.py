@@ -295,7 +295,8 @@ def test_a_topic_without_partitions_takes_nothing(twin: Any) -> None:
 
 
 @pytest.mark.parametrize("arguments", [
-    (5,), ({"a": 1},), (b"v", 1.5), (b"v", None, 0, 0, 5), (b"v", None, 0, 0, [("h", 5)]),
+    (5,), ({"a": 1},), (b"v", 1.5), (b"v", None, 0, 1767225600.5), (b"v", None, 0, "5"), (b"v", None, 0, None),
+    (b"v", None, 0, 0, 5), (b"v", None, 0, 0, [("h", 5)]),
     (b"v", None, 0, 0, [(b"h", b"v")]), (b"v", None, 0, 0, ["abc"]),
 ])
 def test_wrong_types_are_refused_before_anything_is_kept(twin: Any, arguments: Any) -> None:

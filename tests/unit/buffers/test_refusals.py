@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.buffers.refusals import count_parts, no_partition, sums_of, too_large
+from headrace.buffers.refusals import count_parts, milliseconds, no_partition, sums_of, too_large
 from headrace.errors import KafkaError, KafkaException
 
 
@@ -56,3 +56,18 @@ def test_parts_are_counted_when_each_has_a_record() -> None:
 def test_parts_without_a_record_and_records_without_a_part_are_refused(parts: list[int]) -> None:
     with pytest.raises(ValueError, match=f"{len(parts)} numbers of parts for 3 records"):
         count_parts(parts, 3)
+
+
+@pytest.mark.parametrize("timestamp", [1767225600.5, "5", None, b"5"])
+def test_a_timestamp_that_is_no_integer_is_refused_with_its_unit(timestamp: object) -> None:
+    with pytest.raises(TypeError, match="timestamp must be int, in milliseconds since the epoch, not "
+                                        + type(timestamp).__name__):
+        milliseconds(timestamp)
+
+
+def test_whatever_counts_as_an_integer_is_a_timestamp() -> None:
+    class Stamp:
+        def __index__(self) -> int:
+            return 5
+
+    assert [milliseconds(given) for given in (7, Stamp(), True)] == [7, 5, 1]
