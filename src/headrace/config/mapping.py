@@ -160,6 +160,6 @@ def _refusal(name: str) -> str:
 
     if name in NOT_SUPPORTED:
         return f'"{name}" is not supported: {NOT_SUPPORTED[name]}'
-    close = close_matches(name, [*_BY_ANY_NAME, *WITHOUT_EFFECT])
+    close = close_matches(name.lower(), [*_BY_ANY_NAME, *WITHOUT_EFFECT])
     hint = f' Did you mean "{close[0]}"?' if close else " `headrace.config.PROPERTIES` lists all of them."
     return f'No such configuration property: "{name}".{hint}'

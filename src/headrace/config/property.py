@@ -73,6 +73,8 @@ def convert(row: Property, name: str, value: Any) -> Any:
     """
     if row.kind == "callable" and not callable(value):
         raise CallbackTypeError(f'"{name}" must be callable, not {type(value).__name__}')
+    if row.name == "logger" and not callable(getattr(value, "debug", None)):
+        raise CallbackTypeError(f'"{name}" must be a logging.Logger, not {type(value).__name__}')
     try:
         made = _CONVERSIONS[row.kind](row, value)
     except _BadValueError as bad:

@@ -9,6 +9,7 @@ Read next: `headrace.config.mapping`, which calls `settle`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +26,8 @@ _ASSIGNORS_OF_JAVA = {
         ("CooperativeStickyAssignor", "cooperative-sticky"))
 }
 _DEFAULT_PORT = 9092
+_HOST = re.compile(r"\[[^\s\[\]/]+\]|[^\s;:\[\]/]+")
+"""A name or an address; one of IPv6 only in brackets, since a port follows."""
 _PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _DEFAULT_MESSAGE_TIMEOUT_MS = 300_000
 _HEARTBEATS_PER_SESSION = 3
@@ -85,9 +88,9 @@ def _server(entry: str, protocol: str) -> str:
     address = address.rstrip("/")
     server = address if ":" in address.rpartition("]")[2] else f"{address}:{_DEFAULT_PORT}"
     host, _, port = server.rpartition(":")
-    if not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not _HOST.fullmatch(host) or not port.isdigit() or not 0 < int(port) < 65536:
         raise ConfigError(f'Invalid value {entry!r} in "bootstrap.servers": expected host:port, for example '
-                          "localhost:9092")
+                          "localhost:9092 or [::1]:9092, and commas between servers")
     return server
 
 

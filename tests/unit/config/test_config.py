@@ -32,6 +32,12 @@ def test_an_unknown_property_is_refused_with_the_nearest_name() -> None:
     assert info.value.args[0].code() == KafkaError._INVALID_ARG
 
 
+@pytest.mark.parametrize("name", ["LINGER.MS", "Linger.ms", "LINGER_MS", " linger.ms"])
+def test_a_property_in_capitals_is_refused_with_the_name_that_was_meant(name: str) -> None:
+    with pytest.raises(ConfigError, match=r'Did you mean "linger\.ms"'):
+        Config(PRODUCER, {**SERVERS, name: 5})
+
+
 def test_javas_name_and_librdkafkas_name_are_the_same_property() -> None:
     assert Config(PRODUCER, {**SERVERS, "delivery.timeout.ms": 1234})["message.timeout.ms"] == 1234
     with pytest.raises(ConfigError, match="are the same property"):
@@ -66,6 +72,11 @@ def test_what_does_not_is_none(value: object) -> None:
     ("compression.type", "zst", 'did you mean "zstd"'),
     ("bootstrap.servers", "localhost:", "expected host:port"),
     ("bootstrap.servers", "[::1]:http", "expected host:port"),
+    ("bootstrap.servers", "a:9092;b:9092", "and commas between servers"),
+    ("bootstrap.servers", "a:9092 b:9092", "and commas between servers"),
+    ("bootstrap.servers", "::1", "or [::1]:9092"),
+    ("bootstrap.servers", "::1:9092", "or [::1]:9092"),
+    ("bootstrap.servers", "[::1", "or [::1]:9092"),
 ])
 def test_a_bad_value_is_refused_with_the_property_the_value_and_what_is_expected(name: str, value: object,
                                                                                   expected: str) -> None:
@@ -127,6 +138,11 @@ def test_what_must_be_a_function_and_is_none_is_refused_whatever_is_caught() -> 
     for kind in (ConfigError, TypeError, ValueError):
         with pytest.raises(kind, match='"error_cb" must be callable'):
             Config(PRODUCER, {**SERVERS, "error_cb": 1})
+
+
+def test_what_is_no_logger_is_refused_with_the_property() -> None:
+    with pytest.raises(TypeError, match=r'"logger" must be a logging\.Logger, not str'):
+        Config(PRODUCER, {**SERVERS, "logger": "headrace"})
 
 
 def test_secrets_never_show() -> None:

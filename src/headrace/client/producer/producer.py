@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from headrace.arguments import given_properties
 from headrace.buffers import Polling, ProduceFastPath, Tether
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.core import HANDLE_CLOSED, LiveClient
@@ -108,11 +109,7 @@ class Producer(LiveClient):
     def __init__(self, config: Mapping[str, Any] | None = None, logger: Any = None, **properties: Any) -> None:
         if "_engine" in self.__dict__ and not self._engine.closed:
             raise RuntimeError("Producer already __init__:ialized")
-        if config is None and not properties:
-            raise TypeError("expected configuration dict: give the properties as a mapping, or as keywords")
-        given = {**(config or {}), **properties}
-        if logger is not None:
-            given["logger"] = logger
+        given = given_properties(config, logger, properties)
         callbacks = ApplicationCallbacks(self)
         checked = Config(PRODUCER, callbacks.lend_properties(given), servers_needed=False)
         self._closing = threading.RLock()  # a signal's handler may close it as well
