@@ -5,6 +5,7 @@ Nothing heavy is imported before the command is known. Read next: `cli.shared.co
 
 from __future__ import annotations
 
+import os
 import sys
 
 from headrace.cli.shared.commands import COMMANDS, SECTIONS
@@ -24,6 +25,7 @@ def main(argv: list[str] | None = None) -> int:
     Returns:
         Exit status, see `cli.shared.exits.MEANINGS`.
     """
+    _open_closed_streams()
     args = sys.argv[1:] if argv is None else argv
     if not args or args[0] in ("-h", "--help", "help"):
         print(_usage(), file=sys.stdout if args else sys.stderr)
@@ -37,6 +39,13 @@ def main(argv: list[str] | None = None) -> int:
         complain(_PROGRAM, f"unknown command {args[0]!r}{meant(args[0], COMMANDS)} (see `{_PROGRAM} --help`)")
         return USAGE
     return guarded(f"{_PROGRAM} {args[0]}", lambda: int(command.load().main(args[1:])))
+
+
+def _open_closed_streams() -> None:
+    """Standard streams that the shell has closed (``>&-``) are None to Python: what is written there is dropped."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _usage() -> str:

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from headrace import __version__
 from headrace.cli import main
 from headrace.cli.shared.commands import COMMANDS, SECTIONS
+from headrace.cli.shared.exits import DONE, USAGE
 from headrace.cli.shared.installation import EXTRAS, version_lines
 
 MOST_MS = 60
@@ -94,3 +96,15 @@ def test_help_takes_little_cpu_and_loads_no_command() -> None:
     assert min(rounds) < MOST_MS
     assert not {f"headrace.cli.{command.place}" for command in COMMANDS.values()} & set(loaded)
     assert not {"argparse", "asyncio", "headrace.client"} & set(loaded)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell of Unix closes the streams")
+@pytest.mark.parametrize(("command", "status"), [("errors 3", DONE), ("--help", DONE), ("nope", USAGE)])
+def test_standard_streams_that_the_shell_has_closed_do_no_harm(command: str, status: int, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    for closed in (f"<&- >&- 2>{told}", f">{told} 2>&-"):
+        told.unlink(missing_ok=True)
+        done = subprocess.run(f"'{sys.executable}' -m headrace.cli {command} {closed}", shell=True, timeout=100,
+                              env=dict(os.environ))
+        assert done.returncode == status
+        assert "Traceback" not in told.read_text()
