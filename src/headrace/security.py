@@ -12,7 +12,7 @@ from typing import Any
 
 from headrace.errors import ConfigError
 
-__all__ = ["MECHANISMS", "settle_security"]
+__all__ = ["MECHANISMS", "settle_security", "unheeded_security"]
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 _SASL_ONLY = ("sasl.mechanism", "sasl.username", "sasl.password", "sasl.jaas.config", "oauth_cb")
@@ -46,13 +46,7 @@ def settle_security(given: Mapping[str, Any], values: dict[str, Any]) -> None:
     Raises:
         ConfigError: the properties contradict each other, or one is missing.
     """
-    protocol = values["security.protocol"]
-    if not protocol.startswith("sasl"):
-        for name in _SASL_ONLY:
-            if name in given:
-                wanted = "sasl_ssl" if protocol == "ssl" else 'sasl_ssl" (or "sasl_plaintext'
-                raise ConfigError(f'"{name}" is given, but "security.protocol" is "{protocol}", which is without SASL: '
-                                  f'set it to "{wanted}"' + ("" if protocol == "ssl" else ")"))
+    if not values["security.protocol"].startswith("sasl"):
         return
     if "sasl.mechanism" not in given and any(name in given for name in _SASL_ONLY):
         raise ConfigError(f'"sasl.mechanism" is missing: give one of {", ".join(MECHANISMS)}')
@@ -65,6 +59,21 @@ def settle_security(given: Mapping[str, Any], values: dict[str, Any]) -> None:
         _check_oauth(values)
     elif not values["sasl.kerberos.service.name"]:
         raise ConfigError('"sasl.kerberos.service.name" is empty: give the first part of the brokers\' principal')
+
+
+def unheeded_security(given: Mapping[str, Any], protocol: str) -> str | None:
+    """What to warn of where credentials are given and never used; other clients begin without them, too.
+
+    Args:
+        given: what the user gave.
+        protocol: the value of "security.protocol".
+    """
+    name = next((name for name in _SASL_ONLY if name in given), None)
+    if name is None or protocol.startswith("sasl"):
+        return None
+    wanted = '"sasl_ssl"' if protocol == "ssl" else '"sasl_ssl" (or "sasl_plaintext")'
+    return (f'"{name}" is given and has no effect: "security.protocol" is "{protocol}", which is without SASL: set it '
+            f"to {wanted}")
 
 
 def _check_password(mechanism: str, values: Mapping[str, Any]) -> None:

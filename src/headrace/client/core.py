@@ -23,6 +23,7 @@ from headrace.net.driver import Driver
 from headrace.net.settings import Connector
 from headrace.net.thread import FORKED
 from headrace.net.timers import Clock, in_time, jitter, monotonic
+from headrace.security import unheeded_security
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.schema import Request, Response
 
@@ -102,6 +103,8 @@ class ClientCore:
         self.log.debug("INIT %s %s: %s", config.role, config["client.id"], ", ".join(config["bootstrap.servers"]))
         for name, why in config.without_effect.items():
             self.log.debug('CONF "%s" has no effect: %s', name, why)
+        if unheeded := unheeded_security(config.given, config["security.protocol"]):
+            self.log.warning("%s", unheeded)
         if not config["bootstrap.servers"]:
             self.log.warning('"bootstrap.servers" is missing: this client cannot reach any broker')
         self.retries = RetryPolicy.of(config, jitter)

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from headrace import Producer
 from headrace.client.core import ClientCore, metadata_from
 from headrace.config import ADMIN, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import Cluster, MetadataChanged
 from headrace.machines.machine import ANY_NODE, ErrorEvent, Event, Machine
+from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -319,3 +321,14 @@ def test_bootstrap_servers_are_read_with_their_ports_and_without_brackets() -> N
     metadata = metadata_from(Config(ADMIN, {"bootstrap.servers": "one:1,[::1]:2"}), RetryPolicy())
     assert [(node.host, node.port) for node in metadata.cluster.nodes.values()] == [("one", 1), ("::1", 2)]
     assert all(number < 0 for number in metadata.cluster.nodes)
+
+
+def test_credentials_without_sasl_are_a_warning_and_the_client_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    with EmbeddedBroker(topics={"t": 1}) as broker, caplog.at_level(logging.WARNING, "headrace"), Producer({
+            "bootstrap.servers": broker.bootstrap_servers, "sasl.mechanism": "PLAIN", "sasl.username": "u",
+            "sasl.password": "hunter2"}) as producer:
+        producer.produce("t", b"v")
+        assert producer.flush(60) == 0
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
+        '"sasl.mechanism" is given and has no effect']
+    assert "hunter2" not in caplog.text

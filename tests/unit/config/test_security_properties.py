@@ -6,6 +6,7 @@ import pytest
 
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError
+from headrace.security import unheeded_security
 
 SASL = {"security.protocol": "SASL_SSL"}
 PLAIN = {**SASL, "sasl.mechanism": "PLAIN"}
@@ -50,8 +51,6 @@ def test_the_options_of_each_of_java_s_modules_are_taken_over() -> None:
 
 
 @pytest.mark.parametrize(("properties", "text"), [
-    ({"sasl.mechanism": "PLAIN"}, '"sasl.mechanism" is given, but "security.protocol" is "plaintext"'),
-    ({"security.protocol": "ssl", "sasl.password": "p"}, 'set it to "sasl_ssl"'),
     ({**SASL, "sasl.username": "u"}, '"sasl.mechanism" is missing'),
     ({**SASL, "sasl.mechanism": "SCRAM-SHA-256", "sasl.password": "p"}, '"sasl.username" is missing'),
     ({**PLAIN, "sasl.username": "u"}, '"sasl.password" is missing'),
@@ -75,3 +74,16 @@ def test_contradictions_are_refused_with_the_reason(properties: dict[str, Any], 
         config(**properties)
     assert text in str(refused.value)
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("properties", "text"), [
+    ({"sasl.mechanism": "PLAIN", "sasl.username": "u"}, '"sasl.mechanism" is given and has no effect: '
+     '"security.protocol" is "plaintext", which is without SASL: set it to "sasl_ssl" (or "sasl_plaintext")'),
+    ({"security.protocol": "ssl", "sasl.password": "p"}, 'set it to "sasl_ssl"'),
+    ({**PLAIN, "sasl.username": "u", "sasl.password": "p"}, None),
+    ({"security.protocol": "ssl"}, None),
+])
+def test_credentials_that_nobody_asks_for_are_taken_and_told(properties: dict[str, Any], text: str | None) -> None:
+    made = config(**properties)
+    told = unheeded_security(made.given, made["security.protocol"])
+    assert told is None if text is None else text in str(told)
