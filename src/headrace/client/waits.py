@@ -390,9 +390,14 @@ def _hand_over(future: Future[Any], call: LoopCall[Any]) -> None:
 
 
 class LoopWaits:
-    """Waits in tasks of the loop that the client runs on."""
+    """Waits in tasks of the loop that the client runs on.
 
-    def __init__(self) -> None:
+    Attributes:
+        loop: the only loop whose tasks may wait, since the client's sockets are there; None while it has none.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self.loop = loop
         self.wakeup = _Wakeup()
         self._sleepers: dict[asyncio.Future[None], Callable[[], Any]] = {}
 
@@ -404,8 +409,25 @@ class LoopWaits:
         """False: this is the loop's turn."""
         return False
 
+    def running_loop(self) -> asyncio.AbstractEventLoop:
+        """The loop of this task, which must be the client's.
+
+        Raises:
+            RuntimeError: it is another one: a wait there would never end.
+        """
+        running = asyncio.get_running_loop()
+        if self.loop is not None and self.loop is not running:
+            raise RuntimeError("this client lives on another event loop, the one that ran when it was first used: make "
+                               "a client on each loop; other threads call asyncio.run_coroutine_threadsafe()")
+        return running
+
     async def run(self, steps: Steps[T]) -> T:
-        """Run a rule to its end. A task that is cancelled meanwhile is cancelled where the rule waits."""
+        """Run a rule to its end. A task that is cancelled meanwhile is cancelled where the rule waits.
+
+        Raises:
+            RuntimeError: this task is on another loop than the client.
+        """
+        self.running_loop()
         try:
             wait = next(steps)
             while True:

@@ -1,6 +1,7 @@
 """Both drivers of rules: they wake at once, end in time, and raise inside of the rule what ends a wait early."""
 
 import asyncio
+import contextlib
 import signal
 import threading
 import time
@@ -371,3 +372,19 @@ def test_a_timeout_around_a_call_ends_its_wait_only(looped):
         assert witness.noted == [asyncio.CancelledError, "cleaned up"]
 
     asyncio.run(main())
+
+
+def test_a_task_of_another_loop_is_told_so() -> None:
+    looped = LoopWaits()
+
+    def rule() -> Steps[int]:
+        yield TURN
+        return 5
+
+    async def work() -> int:
+        return await looped.run(rule())
+
+    assert [asyncio.run(work()) for _ in range(2)] == [5, 5]
+    looped.loop = asyncio.new_event_loop()
+    with contextlib.closing(looped.loop), pytest.raises(RuntimeError, match="another event loop"):
+        asyncio.run(work())

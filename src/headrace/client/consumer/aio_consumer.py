@@ -57,11 +57,11 @@ class AIOConsumer(LiveClient):
     ) -> None:
         if executor is None and max_workers < 1:
             raise ValueError("max_workers must be at least 1")
-        self._waits = LoopWaits()
         self._running = 0  # calls in which callbacks may run
         self._turn_at = 0.0
         self._fast_path = PollFastPath(AIOConsumer._next)
         self._loop = asyncio.get_running_loop()
+        self._waits = LoopWaits(self._loop)
         self._given = ApplicationCallbacks(self)
         self._engine = ConsumerEngine(consumer_conf, self._given, self._waits.notify, awaits=True)
 

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from headrace.buffers import AIOProduceFastPath
+from headrace.buffers.refusals import milliseconds
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.core import LiveClient
 from headrace.client.coroutine_callbacks import started, with_started
@@ -75,15 +76,16 @@ class AIOProducer(LiveClient):
         if self._sends_if_started is None:
             if self._closing is not None:
                 raise producer_closed()
+            self._waits.loop = asyncio.get_running_loop()
             engine = self._reports.engine = ProducerEngine(self._config, self._reports.serve, same_thread=True)
             engine.deliveries.only_errors = False  # futures are to be resolved in any case
-            engine.deliveries.on_unretrieved = functools.partial(_on_unretrieved, asyncio.get_running_loop())
+            engine.deliveries.on_unretrieved = functools.partial(_on_unretrieved, self._waits.loop)
             run, calls = self._run, ProducerCalls(engine, self._chain, self._waits, serves=lambda: False)
             self._given.when_let_go(
                 lambda: not engine.closed, lambda: engine.abandon(run(calls.close(spare_callbacks=False))))
             sends = self._sends_if_started = _Sends(calls, self._config, self._given)
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
-                fast_path = AIOProduceFastPath(calls.intercepted.open, sends.produce, engine.wake, _new_future,
+                fast_path = AIOProduceFastPath(calls.intercepted.open, sends.produce, engine.wake, sends.new_future,
                                                lambda: run(calls.await_brokers()))
                 self.__dict__["produce"] = fast_path.produce  # saves Python's frames and a future for each record
         return self._sends_if_started
@@ -287,7 +289,7 @@ class AIOProducer(LiveClient):
             if not self._closing.done():  # another task is at it
                 await asyncio.wait((self._closing,))
             return
-        self._closing = asyncio.get_running_loop().create_future()
+        self._closing = self._waits.running_loop().create_future()
         sends = self._sends_if_started
         try:
             if sends is not None and not sends.calls.engine.closed:
@@ -328,11 +330,15 @@ class _Sends:
     async def produce(self, topic: str, value: Any, key: Any, partition: int, on_delivery: Deliver | None,
                       timestamp: int, headers: Headers | None) -> asyncio.Future[Message]:
         """`AIOProducer.produce`, with everything that may be unusual."""
-        future = _new_future()
+        future = self.new_future()
         report = _Report(future, self.wanted(on_delivery or self._config["on_delivery"]))
-        arguments = (topic, value, key, partition, timestamp, headers)
+        arguments = (topic, value, key, partition, milliseconds(timestamp), headers)
         await self.calls.waits.run(self.calls.produce_reported(arguments, report))
         return future
+
+    def new_future(self) -> asyncio.Future[Message]:
+        """A future of the client's loop."""
+        return self.calls.waits.running_loop().create_future()
 
     def wanted(self, callback: Deliver | None) -> Deliver | None:
         """A callback as `delivery.report.only.error` wants it called."""
@@ -382,10 +388,6 @@ class AIOTransaction:
     async def send_offsets(self, positions: list[TopicPartition], group_metadata: ConsumerGroupMetadata) -> None:
         """Commit a consumer's offsets with the transaction; see `Producer.send_offsets_to_transaction`."""
         await self._producer.send_offsets_to_transaction(positions, group_metadata)
-
-
-def _new_future() -> asyncio.Future[Message]:
-    return asyncio.get_running_loop().create_future()
 
 
 def _on_unretrieved(loop: asyncio.AbstractEventLoop, error: KafkaError) -> None:

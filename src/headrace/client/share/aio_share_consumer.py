@@ -39,8 +39,8 @@ class AIOShareConsumer(LiveClient):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._waits = LoopWaits()
         self._loop = asyncio.get_running_loop()
+        self._waits = LoopWaits(self._loop)
         self._given = ApplicationCallbacks(self)
         self._engine = ShareEngine(config, self._given, self._waits.notify, awaits=True)
 

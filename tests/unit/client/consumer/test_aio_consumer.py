@@ -204,3 +204,20 @@ def test_a_task_that_is_cancelled_in_a_callback_that_closes_the_consumer_ends(br
             await other.close()
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("call", ["poll", "close"])
+def test_a_call_on_another_loop_is_told_so_and_does_not_wait_for_ever(broker: EmbeddedBroker, call: str) -> None:
+    async def main() -> None:
+        async with AIOConsumer(properties(broker, **{"group.id": "loops"})) as consumer:
+            async def elsewhere() -> None:
+                await getattr(consumer, call)()
+
+            with pytest.raises(RuntimeError, match="another event loop"):
+                await asyncio.to_thread(asyncio.run, elsewhere())
+            await consumer.assign([TopicPartition("t", 0, OFFSET_BEGINNING)])
+            message = await consumer.poll(60)
+            assert message is not None
+            assert message.value() == b"0"
+
+    asyncio.run(main())

@@ -269,3 +269,35 @@ def test_flush_waits_until_all_is_delivered_and_says_what_is_left(run, broker):
         await producer.purge()
 
     run(work, linger_ms=1000)
+
+
+@pytest.mark.parametrize("call", ["flush", "close", "produce", "send"])
+def test_a_call_on_another_loop_is_told_so_and_does_not_wait_for_ever(run, call):
+    arguments = {"produce": ("other", "v"), "send": (ProducerRecord("one", "v"),)}
+
+    async def work(producer):
+        await (await producer.produce("one", "v"))
+
+        async def elsewhere():
+            await getattr(producer, call)(*arguments.get(call, ()))
+
+        with pytest.raises(RuntimeError, match="another event loop"):
+            await asyncio.to_thread(asyncio.run, elsewhere())
+        assert (await (await producer.produce("one", "w"))).value() == b"w"  # and close() still has something to do
+
+    run(work)
+
+
+def test_a_delivery_is_not_awaited_on_another_loop(run):
+    async def work(producer):
+        await (await producer.produce("one", "v"))
+        delivery = await producer.produce("one", "w")
+
+        async def elsewhere():
+            await delivery
+
+        with pytest.raises(RuntimeError, match="another event loop"):
+            await asyncio.to_thread(asyncio.run, elsewhere())
+        assert (await delivery).value() == b"w"
+
+    run(work, linger_ms=2000)
