@@ -103,11 +103,13 @@ class AdminArea:
         return limit_s, limit_s if operation_timeout is None else _seconds(operation_timeout, "operation_timeout")
 
 
-def _seconds(given: float, name: str) -> float:
-    instance_of(Real, given, name)  # type: ignore[type-abstract]
-    if not 0 <= given <= _LONGEST_S:
+def _seconds(given: Any, name: str) -> float:
+    if not isinstance(given, Real):
+        raise TypeError(f"{name} must be a number of seconds, not {type(given).__name__}")
+    seconds = float(given)
+    if not 0 <= seconds <= _LONGEST_S:
         raise ValueError(f"{name} is {given}: expected 0 to {_LONGEST_S} seconds")
-    return float(given)
+    return seconds
 
 
 def value_of(found: _Results[_K, _V], key: _K) -> _V:

@@ -28,6 +28,13 @@ def test_times_and_flags_that_make_no_sense_are_refused_before_anything_is_sent(
         admin.create_topics([NewTopic("t")], **given)
 
 
+@pytest.mark.parametrize("name", ["request_timeout", "operation_timeout"])
+def test_a_time_that_is_no_number_is_told_with_its_unit(name: str) -> None:
+    with AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}) as admin, pytest.raises(
+            TypeError, match=f"{name} must be a number of seconds, not str"):
+        admin.create_topics([NewTopic("t", 1)], **{name: "5"})
+
+
 def test_nothing_is_done_for_nothing() -> None:
     assert settled([], KafkaException(KafkaError(KafkaError._FAIL))) == {}
 
