@@ -26,8 +26,9 @@ def require_gssapi() -> Any:
     try:
         import gssapi
     except (ImportError, OSError) as error:
-        raise DependencyError('"sasl.mechanism": "GSSAPI", its default, needs the package gssapi and the system\'s '
-                              f"Kerberos library ({error}): pip install 'headrace[gssapi]', or give another mechanism") from None
+        raise DependencyError(
+            '"sasl.mechanism": "GSSAPI", its default, needs the package gssapi and the system\'s Kerberos library '
+            f"({error}): pip install 'headrace[gssapi]', or give another mechanism") from None
     return gssapi
 
 
