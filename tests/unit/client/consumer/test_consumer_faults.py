@@ -104,7 +104,7 @@ def test_a_group_gets_going_whatever_request_is_lost(request_type: type[Request]
     with filled(nodes=1) as broker:
         broker.add_fault(Fault(action=action, request=request_type, error_code=code))
         # A member whose id was lost on the way keeps the group waiting for a session; make that short (KIP-394).
-        properties = {"group.id": "g", "heartbeat.interval.ms": 50, "session.timeout.ms": 2000}
+        properties = {"group.id": "g", "heartbeat.interval.ms": 50, "session.timeout.ms": 6000}
         with consumer(broker, **properties) as reader:
             reader.subscribe(["t"])
             found: dict[int, list[int]] = {}

@@ -226,10 +226,10 @@ def test_another_pattern_finds_topics_that_came_meanwhile(broker: EmbeddedBroker
 
 def test_an_application_that_stops_polling_is_told_and_comes_back(broker: EmbeddedBroker, group: str) -> None:
     lost: list[list[int]] = []
-    member = consumer(broker, group, **{"max.poll.interval.ms": 400, "session.timeout.ms": 6000})
+    member = consumer(broker, group, **{"max.poll.interval.ms": 2000, "session.timeout.ms": 6000})
     member.subscribe(["t"], on_lost=lambda _, partitions: lost.append(numbers(partitions)))
     assert len(member.consume(20, 10)) == 20
-    time.sleep(1.0)
+    time.sleep(2.5)
     message = None
     deadline = time.monotonic() + 10
     while message is None and time.monotonic() < deadline:

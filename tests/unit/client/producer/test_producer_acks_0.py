@@ -13,6 +13,7 @@ import trustme
 
 from headrace import KafkaError, Producer
 from headrace.broker.faults import Action, Fault
+from headrace.net import closing
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.cluster.metadata import MetadataRequest
 from tests.support.threaded_broker import TOPIC, ThreadedBroker
@@ -116,7 +117,8 @@ def test_close_gives_up_a_peer_that_reads_no_more():
         assert {error.code() for error in failed if error is not None} == {KafkaError._MSG_TIMED_OUT}
 
 
-def test_a_closed_peer_that_reads_no_more_is_left_at_once_by_who_gives_up():
+def test_a_closed_peer_that_reads_no_more_is_left_at_once_by_who_gives_up(monkeypatch):
+    monkeypatch.setattr(closing, "_PATIENCE_S", 60.0)
     with ThreadedBroker(reads_bytes=1_000_000) as broker:
         producer = Producer(properties_for(broker))
         for _ in range(200):
@@ -125,7 +127,7 @@ def test_a_closed_peer_that_reads_no_more_is_left_at_once_by_who_gives_up():
         producer.purge()
         started = time.monotonic()
         producer.close()
-        assert time.monotonic() - started < 0.5  # 0.1 s and what a busy machine adds
+        assert time.monotonic() - started < 20
 
 
 def test_what_the_kernel_does_not_take_is_not_copied_out_of_the_producers_memory():
@@ -133,9 +135,12 @@ def test_what_the_kernel_does_not_take_is_not_copied_out_of_the_producers_memory
         producer = Producer(properties_for(broker, **{"max.in.flight": 1000}))
         for _ in range(300):
             producer.produce(TOPIC, bytes(100_000))
-        producer.flush(0.5)
-        buffered = [connection._outlet._transport.get_write_buffer_size()
-                    for connection in producer._engine._driver._connections.values() if connection._outlet]
+        end, most = time.monotonic() + 20, 0
+        while not most and time.monotonic() < end:
+            producer.flush(0.5)
+            most = max((connection._outlet._transport.get_write_buffer_size()
+                        for connection in producer._engine._driver._connections.values() if connection._outlet),
+                       default=0)
         producer.purge()
         producer.close()
-    assert 0 < max(buffered) <= 1_024
+    assert 0 < most <= 1_024
