@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-SOON_S = 5.0
+SOON_S = 20.0
 
 
 def until(happened: Callable[[], Any]) -> None:

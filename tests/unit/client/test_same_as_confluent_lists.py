@@ -303,7 +303,7 @@ def test_an_asynchronous_commit_of_no_offset_is_told_to_on_commit(given: Any, co
                                    "on_commit": lambda error, partitions: codes.append(error and error.code())})
         offsets = None if given is None else [kafka.TopicPartition(topic, partition) for topic, partition in given]
         consumer.commit(offsets=offsets)
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + 20
         while not codes and time.monotonic() < deadline:
             consumer.poll(0.05)
         consumer.close()

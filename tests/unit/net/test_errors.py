@@ -15,7 +15,7 @@ from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.net.errors import Phase, connection_error
-from tests.support.enough_time import failure_given_time
+from tests.support.enough_time import TIMES_S, failure_given_time
 from tests.support.scripted_broker import PeerProtocol, ScriptedBroker, admin_config
 
 
@@ -29,18 +29,18 @@ async def failure(core: ClientCore, timeout_s: float) -> KafkaError:
     started = asyncio.get_running_loop().time()
     with pytest.raises(KafkaException) as failed:
         await core.list_topics(None, timeout_s)
-    assert asyncio.get_running_loop().time() - started < timeout_s + 2.0  # for a busy machine
+    assert asyncio.get_running_loop().time() - started < timeout_s + 20  # for a busy machine
     await core.close()
     assert "\n" not in failed.value.error.str()
     return failed.value.error
 
 
 @pytest.fixture
-def closed_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+def closed_port() -> Iterator[int]:
+    """Nobody listens there, and nobody else is given it."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield reserved.getsockname()[1]
 
 
 @pytest.fixture
@@ -53,14 +53,19 @@ def mute_port() -> Iterator[int]:
 
 
 def test_a_dead_broker_is_named_with_what_to_do(closed_port: int) -> None:
-    error = asyncio.run(failure_of(closed_port, 0.6))
+    error = asyncio.run(failure_of(closed_port, "attempts in"))
     assert error == KafkaError._TRANSPORT
     assert f"127.0.0.1:{closed_port}: connection refused: is the broker running" in error.str()
     assert "attempts in" in error.str()
 
 
-async def failure_of(port: int, timeout_s: float, **properties: Any) -> KafkaError:
-    return await failure(core_for(port, **properties), timeout_s)
+async def failure_of(port: int, says: str, **properties: Any) -> KafkaError:
+    """The error of a call that has as much time as it needs to find out what it is to say."""
+    for time_s in TIMES_S:
+        error = await failure(core_for(port, **properties), time_s)
+        if says in error.str():
+            break
+    return error
 
 
 def test_a_wrong_host_is_named_with_what_to_do() -> None:
@@ -76,15 +81,16 @@ def test_a_wrong_host_is_named_with_what_to_do() -> None:
 
 
 def test_a_port_that_says_nothing_times_out_and_says_what_it_waited_for(mute_port: int) -> None:
-    error = asyncio.run(failure_of(mute_port, 0.3))
+    error = asyncio.run(failure_of(mute_port, "connected, but"))
     assert error == KafkaError._TIMED_OUT
     assert re.search(r"MetadataRequest failed after \d+\.\d s: ", error.str())
     assert f"127.0.0.1:{mute_port}: connected, but the broker has not answered yet" in error.str()
 
 
 def test_the_setup_timeout_bounds_the_handshake(mute_port: int) -> None:
-    error = asyncio.run(failure_of(mute_port, 0.5, socket_connection_setup_timeout_ms=100))
-    assert "no connection after 0.1 s (connected, but the broker has not answered yet)" in error.str()
+    says = "no connection after 0.1 s (connected, but the broker has not answered yet)"
+    error = asyncio.run(failure_of(mute_port, says, socket_connection_setup_timeout_ms=100))
+    assert says in error.str()
 
 
 def test_a_web_server_is_recognised() -> None:
@@ -94,7 +100,7 @@ def test_a_web_server_is_recognised() -> None:
             writer.close()
 
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            return await failure_of(server.sockets[0].getsockname()[1], 1.0)
+            return await failure_of(server.sockets[0].getsockname()[1], "web server")
 
     error = asyncio.run(run())
     assert "this is a web server, not a Kafka broker" in error.str()
@@ -106,7 +112,7 @@ def test_a_broker_that_hangs_up_at_once_makes_the_client_think_of_tls() -> None:
             writer.close()
 
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-            return await failure_of(server.sockets[0].getsockname()[1], 0.5)
+            return await failure_of(server.sockets[0].getsockname()[1], "at its first request")
 
     error = asyncio.run(run())
     assert "closed the connection at its first request: the port may need TLS or SASL" in error.str()
@@ -124,6 +130,8 @@ def test_each_failure_is_reported_once_and_so_is_the_end_of_all_brokers(closed_p
         core = core_for(closed_port, reconnect_backoff_ms=5, reconnect_backoff_max_ms=10, retry_backoff_ms=5)
         errors: list[KafkaError] = []
         core.on_error = errors.append
+        while len(errors) < 2:
+            await asyncio.sleep(0.01)
         await asyncio.sleep(0.3)
         await core.close()
         return errors
@@ -147,15 +155,20 @@ def test_the_second_bootstrap_server_is_used_when_the_first_is_dead(closed_port:
     asyncio.run(run())
 
 
-def test_a_client_goes_on_when_the_broker_comes_back(closed_port: int) -> None:
+def test_a_client_goes_on_when_the_broker_comes_back() -> None:
     async def run() -> None:
-        core = core_for(closed_port, reconnect_backoff_ms=10, reconnect_backoff_max_ms=20)
-        core.on_error = lambda error: None
-        asked = asyncio.create_task(core.list_topics(None, 5))
-        await asyncio.sleep(0.1)
-        broker = ScriptedBroker(node1=("127.0.0.1", closed_port))
+        with socket.socket() as reserved:
+            reserved.bind(("127.0.0.1", 0))
+            port: int = reserved.getsockname()[1]
+            core = core_for(port, reconnect_backoff_ms=10, reconnect_backoff_max_ms=20)
+            errors: list[KafkaError] = []
+            core.on_error = errors.append
+            asked = asyncio.create_task(core.list_topics(None, 30))
+            while not errors:
+                await asyncio.sleep(0.01)
+        broker = ScriptedBroker(node1=("127.0.0.1", port))
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: PeerProtocol(broker), "127.0.0.1", closed_port)
+        server = await loop.create_server(lambda: PeerProtocol(broker), "127.0.0.1", port)
         assert (await asked).cluster_id == "test"
         await core.close()
         await broker.shut(server)
@@ -245,7 +258,7 @@ def test_tls_to_a_plaintext_port_is_recognised(authority: trustme.CA) -> None:
 
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             port = server.sockets[0].getsockname()[1]
-            return await failure_of(port, 0.5, security_protocol="ssl", ssl_ca_pem=pem(authority))
+            return await failure_of(port, "handshake", security_protocol="ssl", ssl_ca_pem=pem(authority))
 
     error = asyncio.run(run())
     assert "closed during the TLS handshake: the port may be plaintext" in error.str()

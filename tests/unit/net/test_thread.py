@@ -104,7 +104,7 @@ def test_error_cb_is_served_by_poll_in_the_callers_thread() -> None:
     served: list[tuple[KafkaError, threading.Thread]] = []
     admin = AdminClient({"bootstrap.servers": "127.0.0.1:1",
                          "error_cb": lambda error: served.append((error, threading.current_thread()))})
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while len(served) < 2 and time.monotonic() < deadline:
         admin.poll(0)
         time.sleep(0.01)
@@ -227,7 +227,7 @@ def test_call_gives_up_in_time_and_cancels_the_work() -> None:
 
     with pytest.raises(TimeoutError):
         loop_thread().call(endless(), timeout_s=0.1)
-    assert cancelled.wait(1)
+    assert cancelled.wait(20)
 
 
 def test_a_result_that_comes_just_when_a_wait_ends_is_the_result(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -196,7 +196,7 @@ def test_a_task_that_is_cancelled_in_a_callback_that_closes_the_consumer_ends(br
                 await asyncio.sleep(0.01)
             for task in tasks:
                 task.cancel()
-            done, late = await asyncio.wait(tasks, timeout=3)
+            done, late = await asyncio.wait(tasks, timeout=20)
             assert (len(done), len(late)) == (2, 0)
         finally:
             broker.clear_faults()

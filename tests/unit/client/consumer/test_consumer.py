@@ -256,7 +256,7 @@ def test_a_consumer_leaves_no_connection_behind(broker: EmbeddedBroker) -> None:
         with consumer(broker, **{"group.id": "leak", "enable.auto.commit": False}) as reader:
             reader.subscribe(["read"])
             assert len(reader.consume(20, 10)) == 20
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + 20
     while sockets() > before and time.monotonic() < deadline:
         time.sleep(0.02)  # the broker closes its ends a moment later
     assert sockets() <= before
@@ -360,17 +360,17 @@ def test_a_dead_broker_is_told_to_error_cb_from_poll() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-    errors: list[tuple[KafkaError, str]] = []
-    reader = Consumer({"bootstrap.servers": f"127.0.0.1:{port}",
-                       "error_cb": lambda error: errors.append((error, threading.current_thread().name))})
-    reader.assign([at("read", 0, 0)])
-    deadline = time.monotonic() + 5
-    while not any(error == KafkaError._ALL_BROKERS_DOWN for error, _ in errors) and time.monotonic() < deadline:
-        assert reader.poll(0.1) is None
-    reader.close()
-    assert any(error == KafkaError._ALL_BROKERS_DOWN for error, _ in errors)
-    assert {name for _, name in errors} == {threading.current_thread().name}
-    assert all(str(port) in error.str() and "\n" not in error.str() for error, _ in errors)
+        errors: list[tuple[KafkaError, str]] = []
+        reader = Consumer({"bootstrap.servers": f"127.0.0.1:{port}",
+                           "error_cb": lambda error: errors.append((error, threading.current_thread().name))})
+        reader.assign([at("read", 0, 0)])
+        deadline = time.monotonic() + 20
+        while not any(error == KafkaError._ALL_BROKERS_DOWN for error, _ in errors) and time.monotonic() < deadline:
+            assert reader.poll(0.1) is None
+        reader.close()
+        assert any(error == KafkaError._ALL_BROKERS_DOWN for error, _ in errors)
+        assert {name for _, name in errors} == {threading.current_thread().name}
+        assert all(str(port) in error.str() and "\n" not in error.str() for error, _ in errors)
 
 
 def test_an_unknown_property_is_refused_with_a_hint() -> None:

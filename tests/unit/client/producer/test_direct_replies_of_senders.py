@@ -99,13 +99,14 @@ def test_threads_that_share_a_producer_are_all_told_of_their_own_records(
 def test_a_thread_that_serves_the_report_of_another_wakes_it(
     producer: KafkaSyncProducer, broker: EmbeddedBroker
 ) -> None:
-    broker.add_fault(Fault(action=Action.DELAY, request=ProduceRequest, delay_s=0.3, times=1))
+    asked = threading.Event()
+    broker.add_fault(Fault(action=Action.DELAY, request=ProduceRequest, delay_s=0.3, effect=lambda _: asked.set()))
     done: list[int | None] = []
     first = threading.Thread(target=lambda: done.append(producer.send(record(b"slow")).offset))
     first.start()
-    time.sleep(0.1)
+    assert asked.wait(20)
     assert producer.send(record(b"behind it")).offset == _WARM + 1
-    first.join(1)
+    first.join(20)
     assert done == [_WARM]
 
 
@@ -140,13 +141,14 @@ def test_ctrl_c_ends_the_wait_at_once_and_the_record_is_stored(
 def test_closing_in_another_thread_waits_for_the_record_and_tells_its_sender(
     producer: KafkaSyncProducer, broker: EmbeddedBroker
 ) -> None:
-    broker.add_fault(Fault(action=Action.DELAY, request=ProduceRequest, delay_s=0.3))
+    asked = threading.Event()
+    broker.add_fault(Fault(action=Action.DELAY, request=ProduceRequest, delay_s=0.3, effect=lambda _: asked.set()))
     done: list[int | None] = []
     sending = threading.Thread(target=lambda: done.append(producer.send(record(b"v")).offset))
     sending.start()
-    time.sleep(0.1)
+    assert asked.wait(20)
     producer.close()
-    sending.join(1)
+    sending.join(20)
     assert done == [_WARM]
 
 

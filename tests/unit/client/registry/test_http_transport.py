@@ -9,7 +9,7 @@ import ssl
 import sys
 import threading
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -60,11 +60,12 @@ def failure(conf: dict[str, Any], *requests: RegistryRequest, waits: Waits | Non
     return raised.value
 
 
-def nobody() -> str:
-    """A URL where nobody listens."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{free.getsockname()[1]}"
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """A URL where nobody listens, and whose port nobody else is given."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{reserved.getsockname()[1]}"
 
 
 def test_a_request_has_an_escaped_path_a_query_and_json(registry: ScriptedRegistry) -> None:
@@ -103,9 +104,11 @@ def test_no_content_is_none(registry: ScriptedRegistry) -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 405, 409, 422, 501])
-def test_a_refusal_is_said_at_once_with_the_registrys_code_and_words(registry: ScriptedRegistry, status: int) -> None:
+def test_a_refusal_is_said_at_once_with_the_registrys_code_and_words(
+    registry: ScriptedRegistry, nobody: str, status: int
+) -> None:
     registry.answers(Said({"error_code": status * 100 + 1, "message": "no way"}, status))
-    error = failure({"url": f"{registry.url},{nobody()}"})
+    error = failure({"url": f"{registry.url},{nobody}"})
     assert (error.http_status_code, error.error_code, error.error_message) == (status, status * 100 + 1, "no way")
     assert len(registry.asked) == 1
 
@@ -140,19 +143,19 @@ def test_connections_that_are_always_lost_are_an_error(registry: ScriptedRegistr
     assert len(registry.asked) == 2
 
 
-def test_a_registry_that_is_not_there_is_an_error_with_its_cause() -> None:
+def test_a_registry_that_is_not_there_is_an_error_with_its_cause(nobody: str) -> None:
     waits = Waits()
-    error = failure({"url": nobody()}, waits=waits)
+    error = failure({"url": nobody}, waits=waits)
     assert "no answer from http://127.0.0.1:" in str(error)
     assert "is the registry running, and is url right?" in str(error)
     assert type(error.__cause__).__name__ == "ConnectError"
     assert len(waits.waited) == 3
 
 
-def test_the_next_registry_is_asked_and_stays_the_first_one(registry: ScriptedRegistry) -> None:
+def test_the_next_registry_is_asked_and_stays_the_first_one(registry: ScriptedRegistry, nobody: str) -> None:
     registry.otherwise = lambda asked: ["a"]
     waits = Waits()
-    assert run({"url": f"{nobody()},{registry.url}", "max.retries": 1}, SUBJECTS, SUBJECTS, waits=waits) == ["a"]
+    assert run({"url": f"{nobody},{registry.url}", "max.retries": 1}, SUBJECTS, SUBJECTS, waits=waits) == ["a"]
     assert (len(registry.asked), len(waits.waited)) == (2, 1)
 
 
@@ -193,11 +196,11 @@ def test_a_registry_that_fails_is_passed_over(registry: ScriptedRegistry) -> Non
 
 
 def test_retries_and_other_registries_are_told_at_debug_level_without_secrets(
-    registry: ScriptedRegistry, caplog: pytest.LogCaptureFixture
+    registry: ScriptedRegistry, nobody: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     registry.answers([])
     with caplog.at_level("DEBUG"):
-        gone = nobody().replace("://", "://user:secret@")
+        gone = nobody.replace("://", "://user:secret@")
         run({"url": f"{gone},{registry.url}", "max.retries": 1, "bearer.auth.credentials.source": "STATIC_TOKEN",
              "bearer.auth.token": "secret"})
     told = [record.getMessage() for record in caplog.records if record.name == "headrace"]
@@ -206,9 +209,9 @@ def test_retries_and_other_registries_are_told_at_debug_level_without_secrets(
     assert "secret" not in caplog.text
 
 
-def test_when_all_fail_the_last_one_says_why(registry: ScriptedRegistry) -> None:
+def test_when_all_fail_the_last_one_says_why(registry: ScriptedRegistry, nobody: str) -> None:
     registry.otherwise = lambda asked: Said({"error_code": 50003, "message": "no leader"}, 500)
-    error = failure({"url": f"{nobody()},{registry.url}", "max.retries": 0})
+    error = failure({"url": f"{nobody},{registry.url}", "max.retries": 0})
     assert (error.http_status_code, error.error_code, error.error_message) == (500, 50003, "no leader")
 
 
