@@ -69,6 +69,27 @@ def test_what_is_not_allowed_is_refused(admin: AdminClient, three_nodes: Embedde
     assert sorted(admin.list_topics(timeout=10).topics) == ["present"]
 
 
+def test_a_name_that_differs_from_another_one_in_dots_and_underscores_only_is_refused_until_that_topic_is_gone(
+    admin: AdminClient, three_nodes: EmbeddedBroker,
+) -> None:
+    three_nodes.create_topic("a.b_c")
+    for name in ("a_b.c", "a.b.c", "a_b_c"):
+        assert code_of(admin.create_topics([NewTopic(name, 1)])[name]) == ConfluentError.TOPIC_EXCEPTION
+        assert code_of(admin.create_topics([NewTopic(name, 1)], validate_only=True)[name]) == \
+            ConfluentError.TOPIC_EXCEPTION
+    assert code_of(admin.create_topics([NewTopic("a.b_c", 1)])["a.b_c"]) == ConfluentError.TOPIC_ALREADY_EXISTS
+    admin.create_topics([NewTopic("a-b-c", 1)])["a-b-c"].result(10)
+    admin.delete_topics(["a.b_c"])["a.b_c"].result(10)
+    admin.create_topics([NewTopic("a_b_c", 1)])["a_b_c"].result(10)
+
+
+def test_a_topic_whose_name_collides_does_not_appear_where_it_is_asked_for() -> None:
+    with EmbeddedBroker(topics={"a.b": 1}) as broker, RawClient(broker) as client:
+        reply = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="a_b"), MetadataRequestTopic(name="c_d")]))
+        assert {each.name: each.error_code for each in reply.topics} == {
+            "a_b": ConfluentError.UNKNOWN_TOPIC_OR_PART, "c_d": 0}
+
+
 def test_validate_only_makes_nothing(admin: AdminClient) -> None:
     admin.create_topics([NewTopic("v", 2)], validate_only=True)["v"].result(10)
     assert "v" not in admin.list_topics(timeout=10).topics

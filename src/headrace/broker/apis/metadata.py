@@ -62,7 +62,8 @@ def _asked_for(call: ApiCall, wanted: MetadataRequestTopic, may_create: bool) ->
             return _described(call, call.topic("", wanted.topic_id, 0))
         check_name(wanted.name)
         found = catalog.topics.get(wanted.name)
-        if found is None and may_create and call.cluster.settings.auto_create_topics:
+        if (found is None and may_create and call.cluster.settings.auto_create_topics
+                and catalog.collision(wanted.name) is None):
             found = call.cluster.create_topic(wanted.name)
         if found is None:
             raise ApiError(KafkaError.UNKNOWN_TOPIC_OR_PART)

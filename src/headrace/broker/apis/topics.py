@@ -168,7 +168,8 @@ def _delete_records(call: ApiCall, name: str, wanted: DeleteRecordsPartition) ->
 
 
 SERVES = (
-    ServedApi(CreateTopicsRequest, create_topics, "At most 10,000 partitions."),
+    ServedApi(CreateTopicsRequest, create_topics, "At most 10,000 partitions. Two topics of one request whose "
+              "names differ in `.` and `_` only: the second is refused."),
     ServedApi(DeleteTopicsRequest, delete_topics),
     ServedApi(CreatePartitionsRequest, create_partitions),
     ServedApi(DeleteRecordsRequest, delete_records),

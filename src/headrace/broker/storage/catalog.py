@@ -69,6 +69,7 @@ class Catalog:
         self.cluster_id = "headrace-" + new_uuid().hex[:13]
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[UUID, Topic] = {}
+        self._names_as_metrics: dict[str, str] = {}
         self.group_overrides: dict[str, dict[str, str]] = {}
         self._node_ids = node_ids
         self._directory = directory
@@ -112,10 +113,19 @@ class Catalog:
     def delete(self, topic: Topic) -> None:
         """Remove a topic and its data; fetches that wait for it learn of it."""
         del self.topics[topic.name], self.by_id[topic.id]
+        if self.collision(topic.name) == topic.name:
+            del self._names_as_metrics[_as_metric(topic.name)]
         self.save()
         for partition in topic.partitions:
             partition.log.delete()
             partition.wake()
+
+    def collision(self, name: str) -> str | None:
+        """The topic, if there is one, whose name differs from this one in nothing but `.` and `_`.
+
+        Kafka has no two such topics: their metrics would have the same name.
+        """
+        return self._names_as_metrics.get(_as_metric(name))
 
     def grow(self, topic: Topic, count: int, assignment: list[list[int]] | None = None, *,
              validate_only: bool = False) -> None:
@@ -196,6 +206,7 @@ class Catalog:
     def _add(self, topic: Topic) -> None:
         self.topics[topic.name] = topic
         self.by_id[topic.id] = topic
+        self._names_as_metrics.setdefault(_as_metric(topic.name), topic.name)
 
     def _new_partition(self, name: str, index: int, replicas: list[int]) -> Partition:
         if (folder := self._folder(name, index)) is not None:
@@ -224,6 +235,9 @@ class Catalog:
         check_name(name)
         if name in self.topics:
             raise ApiError(KafkaError.TOPIC_ALREADY_EXISTS, f"There is a topic '{name}' already")
+        if (other := self.collision(name)) is not None:
+            raise ApiError(KafkaError.TOPIC_EXCEPTION, f"Topic name '{name}' differs from that of topic '{other}' in "
+                           "nothing but '.' and '_'")
         if wrong := invalid_config(overrides):
             raise ApiError(KafkaError.INVALID_CONFIG, wrong)
 
@@ -258,6 +272,10 @@ def check_name(name: str) -> None:
     if not _LEGAL_NAME.fullmatch(name) or name in (".", ".."):
         raise ApiError(KafkaError.TOPIC_EXCEPTION, f"Topic name {name[:260]!r} is illegal: 1 to 249 letters, digits, "
                       "'.', '_' and '-' are allowed, and not '.' or '..'")
+
+
+def _as_metric(name: str) -> str:
+    return name.replace(".", "_")
 
 
 def _topic_state(topic: Topic) -> dict[str, Any]:
