@@ -85,7 +85,7 @@ def test_a_name_that_differs_from_another_one_in_dots_and_underscores_only_is_re
 
 def test_a_topic_whose_name_collides_does_not_appear_where_it_is_asked_for() -> None:
     with EmbeddedBroker(topics={"a.b": 1}) as broker, RawClient(broker) as client:
-        reply = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="a_b"), MetadataRequestTopic(name="c_d")]))
+        reply = client.call(MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in ("a_b", "c_d")]))
         assert {each.name: each.error_code for each in reply.topics} == {
             "a_b": ConfluentError.UNKNOWN_TOPIC_OR_PART, "c_d": 0}
 
