@@ -1,5 +1,7 @@
 """Administration of the embedded broker, asked for by confluent-kafka and kafka-python."""
 
+from uuid import UUID
+
 import pytest
 from confluent_kafka import KafkaError as ConfluentError
 from confluent_kafka import KafkaException as ConfluentException
@@ -88,6 +90,17 @@ def test_a_topic_whose_name_collides_does_not_appear_where_it_is_asked_for() -> 
         reply = client.call(MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in ("a_b", "c_d")]))
         assert {each.name: each.error_code for each in reply.topics} == {
             "a_b": ConfluentError.UNKNOWN_TOPIC_OR_PART, "c_d": 0}
+
+
+def test_the_rights_to_a_name_are_told_without_a_topic_of_that_name(broker: EmbeddedBroker) -> None:
+    with RawClient(broker) as client:
+        topics = [MetadataRequestTopic(name=name) for name in ("not.there", "no spaces")]
+        reply = client.call(MetadataRequest(topics=[*topics, MetadataRequestTopic(topic_id=UUID(int=7), name=None)],
+                                            allow_auto_topic_creation=False, include_topic_authorized_operations=True))
+        told = {each.name: (each.error_code, each.topic_authorized_operations) for each in reply.topics}
+        assert told["not.there"] == (ConfluentError.UNKNOWN_TOPIC_OR_PART, 0b0000_1101_1111_1000)
+        assert told["no spaces"] == (ConfluentError.TOPIC_EXCEPTION, 0b0000_1101_1111_1000)
+        assert told[None] == (ConfluentError.UNKNOWN_TOPIC_ID, -1 << 31)
 
 
 def test_validate_only_makes_nothing(admin: AdminClient) -> None:

@@ -44,7 +44,8 @@ def metadata(call: ApiCall, request: MetadataRequest) -> MetadataResponse:
         topics = [_asked_for(call, each, request.allow_auto_topic_creation) for each in each_once.values()]
     if request.include_topic_authorized_operations:
         for topic in topics:
-            topic.topic_authorized_operations = TOPIC_OPERATIONS if not topic.error_code else _NOT_ASKED
+            # Rights belong to names: Kafka tells those to a topic that is not there, too.
+            topic.topic_authorized_operations = TOPIC_OPERATIONS if topic.name else _NOT_ASKED
     return MetadataResponse(
         cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations
         else _NOT_ASKED,
