@@ -64,6 +64,9 @@ class StaticMembership:
     def enforce_rebalance(self, reason: str) -> None:
         self.called.append("enforce_rebalance")
 
+    def doubt(self, member: ConsumerGroupMetadata) -> None:
+        self.called.append("doubt")
+
     def leave(self) -> None:
         self.called.append("leave")
         self.owned = self._promised = frozenset()

@@ -30,6 +30,7 @@ from headrace.machines.groups.membership import (
     EpochMoved,
     GroupFailed,
     Left,
+    MemberRefused,
     Membership,
     MembershipFactory,
     Rebalance,
@@ -284,6 +285,9 @@ class ConsumerMachines:
             self._report(event.topic, event.partition, event.error)
         elif isinstance(event, EpochMoved):
             self.ownership.advance(event)
+        elif isinstance(event, MemberRefused):
+            self.require_group().doubt(event.member)
+            self.wake()
         elif isinstance(event, GroupFailed):
             if event.error.code() == KafkaError._MAX_POLL_EXCEEDED:  # the call that comes too late is told why, and the
                 self.queue(Callback(self.fetcher.put_first, (event.error,), is_report=True))  # next one what is lost

@@ -26,6 +26,7 @@ from headrace.machines.consumer.offset_fetch import CommittedOffsetsQuestion
 from headrace.machines.consumer.offsets import NEVER, Found, Lookup, Lookups, PositionFailed
 from headrace.machines.consumer.pending_commit import Committed, PendingCommit
 from headrace.machines.consumer.subscription import Key, PartitionState, PositionPhase, Subscription
+from headrace.machines.groups.membership import MemberRefused
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Send, because
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
@@ -46,6 +47,11 @@ _LAST_COMMIT_BY_NAME: Final = 9
 
 _REPLACED: Final = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID, KafkaError.STALE_MEMBER_EPOCH,
                     KafkaError.FENCED_MEMBER_EPOCH)
+_TOO_NEW: Final = (KafkaError.UNKNOWN_TOPIC_ID, KafkaError.UNKNOWN_TOPIC_OR_PART)
+_BRIEFLY: Final = 2
+"""So often a coordinator is asked again that may hear of a topic or partition later than its leader."""
+_OF_MEMBERS: Final = {*_REPLACED, KafkaError.FENCED_INSTANCE_ID}
+"""The member may have lost its partitions without knowing: its next heartbeat could be a minute away."""
 
 
 class GroupOffsets(Lookups):
@@ -249,6 +255,8 @@ class GroupOffsets(Lookups):
         action = offset_error_action(OF_FETCHES, code)
         if action is OffsetErrorAction.MOVED:
             self._finder.invalidate(now)
+        elif action is OffsetErrorAction.RENEW and question.member is not None:
+            self._events.append(MemberRefused(question.member))
         for lookup in lookups:
             if action is OffsetErrorAction.FAIL:
                 self._refuse(lookup, KafkaError(code), now)
@@ -282,10 +290,14 @@ class GroupOffsets(Lookups):
         codes = {(t.name or names.get(t.topic_id, ""), p.partition_index): p.error_code
                  for t in reply.topics for p in t.partitions}
         failed = {code for (topic, _), code in codes.items() if code and topic not in commit.forgotten
-                  and not (code == KafkaError.UNKNOWN_TOPIC_ID and topic in self.doubted)}
+                  and not (code in _TOO_NEW and topic in self.doubted)}
+        if not failed.isdisjoint(_OF_MEMBERS):
+            self._events.append(MemberRefused(commit.member))
         actions = {offset_error_action(OF_COMMITS, code) for code in failed}
         if OffsetErrorAction.RENEW in actions and not self._renew(commit):
             actions = {OffsetErrorAction.FAIL}
+        if commit.attempts >= _BRIEFLY:
+            actions -= {OffsetErrorAction.RETRY_BRIEFLY}
         if actions - {OffsetErrorAction.FAIL} and now < commit.expires_at:
             if OffsetErrorAction.MOVED in actions:
                 self._finder.invalidate(now)

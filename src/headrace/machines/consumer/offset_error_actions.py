@@ -23,6 +23,7 @@ class OffsetErrorAction(Enum):
     MOVED = "another broker leads or coordinates: look for it, and ask again after a pause"
     RETRY = "a passing state: ask again after a pause"
     RENEW = "the group has a newer epoch of this member, or none: ask again as it is by now, if it has the partition"
+    RETRY_BRIEFLY = "it may be too new for this broker: ask a few times more, and believe it then"
     FAIL = "asking again cannot help: the caller gets the error"
 
 
@@ -55,6 +56,7 @@ OF_COMMITS: Final[Mapping[int, OffsetErrorAction]] = {
     _K.STALE_MEMBER_EPOCH: _R.RENEW,
     _K.ILLEGAL_GENERATION: _R.RENEW,
     _K.REBALANCE_IN_PROGRESS: _R.RENEW,
+    _K.UNKNOWN_TOPIC_OR_PART: _R.RETRY_BRIEFLY,
 }
 """Answers to OffsetCommit: a member may hear of its newer epoch (KIP-848), or generation, only after this."""
 

@@ -132,7 +132,7 @@ class Lookups:
         return self._deadline
 
     def events(self) -> list[Event]:
-        """`PositionFailed` for partitions without a start."""
+        """`PositionFailed` for partitions without a start, and what else a kind of lookup has to say."""
         events, self._events = self._events, []
         return events
 

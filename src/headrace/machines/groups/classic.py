@@ -227,6 +227,11 @@ class ClassicGroup:
         if self.state is JoinState.STABLE:
             self._rejoin_reason = self._rejoin_reason or reason
 
+    def doubt(self, member: ConsumerGroupMetadata) -> None:
+        """The next heartbeat is due, if this is still who it is."""
+        if member == self.identity:
+            self._next_heartbeat = 0.0
+
     def leave(self) -> None:
         """Leave the group; `Left` follows. What is owned must have been given up before."""
         self._owned = self._target = frozenset()

@@ -204,6 +204,11 @@ class ConsumerGroup:
     def enforce_rebalance(self, reason: str) -> None:
         """Nothing: the coordinator decides when to rebalance."""
 
+    def doubt(self, member: ConsumerGroupMetadata) -> None:
+        """The next heartbeat is due, if this is still who it is."""
+        if member == self.identity:
+            self._next_heartbeat = 0.0
+
     def leave(self) -> None:
         """Leave the group; `Left` follows. What is owned must have been given up before."""
         self._owned = frozenset()

@@ -24,7 +24,8 @@ from headrace.machines.machine import Event, Machine
 from headrace.slotted import slotted
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
-__all__ = ["Change", "EpochMoved", "GroupFailed", "Left", "Membership", "MembershipFactory", "Rebalance"]
+__all__ = ["Change", "EpochMoved", "GroupFailed", "Left", "MemberRefused", "Membership", "MembershipFactory",
+           "Rebalance"]
 
 
 class Change(Enum):
@@ -65,6 +66,13 @@ class GroupFailed(Event):
     """The group refuses this member; the application gets the error. Fatal errors end the membership."""
 
     error: KafkaError
+
+
+@slotted()
+class MemberRefused(Event):
+    """The coordinator refused a request about offsets because it does not know this member, or not any more."""
+
+    member: ConsumerGroupMetadata
 
 
 @slotted()
@@ -136,6 +144,13 @@ class Membership(Machine, Protocol):
 
     def enforce_rebalance(self, reason: str) -> None:
         """Have the group rebalance, where members decide on that."""
+        ...
+
+    def doubt(self, member: ConsumerGroupMetadata) -> None:
+        """Something of this member was refused: if that is still who it is, it asks the coordinator at once.
+
+        A request about offsets may have crossed a rebalance: only the answer to a heartbeat says that it was dropped.
+        """
         ...
 
     def leave(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from headrace.aio import AIOConsumer
+from headrace.broker.settings import BrokerSettings
 from headrace.client.consumer.consumer import Consumer
 from headrace.errors import ClientClosedError, CommitError, KafkaError, KafkaException
 from headrace.machines.groups.classic import ClassicGroup, JoinState
@@ -19,7 +20,10 @@ from headrace.machines.groups.membership import Left, Rebalance
 from headrace.records import Message
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import TopicPartition
+from headrace.wire.messages.groups.classic_groups import LeaveGroupRequest, MemberIdentity
+from headrace.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest
 from tests.support.group_members import consumer, fill, held, numbers, poll_until
+from tests.support.raw_client import RawClient
 
 STRATEGIES = ["range", "cooperative-sticky"]
 
@@ -308,6 +312,31 @@ def test_a_replaced_static_member_is_told_that_its_partitions_are_lost(broker: E
         assert fenced.error() == KafkaError.FENCED_INSTANCE_ID
         assert lost == [[0, 1, 2, 3]]
         assert held(first) == [0]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_whose_commit_is_refused_hears_at_once_that_it_is_none_any_more(protocol: str) -> None:
+    settings = BrokerSettings(consumer_heartbeat_interval_ms=600_000)
+    seen: list[str] = []
+    properties: dict[str, Any] = {"group.id": "g", "enable.auto.commit": False, "group.protocol": protocol}
+    if protocol == "classic":
+        properties |= {"heartbeat.interval.ms": 600_000, "session.timeout.ms": 1_200_000}
+    with EmbeddedBroker(topics={"t": 1}, settings=settings) as broker, \
+            Consumer({**properties, "bootstrap.servers": broker.bootstrap_servers}) as member:
+        member.subscribe(["t"], on_assign=lambda *_: seen.append("assign"), on_lost=lambda *_: seen.append("lost"))
+        poll_until(lambda: bool(seen), member)
+        member.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
+        with RawClient(broker) as other:
+            member_id = member.memberid() or ""
+            other.call(LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id=member_id)])
+                       if protocol == "classic" else
+                       ConsumerGroupHeartbeatRequest(group_id="g", member_id=member_id, member_epoch=-1))
+        with pytest.raises(KafkaException) as raised:
+            member.commit(offsets=[TopicPartition("t", 0, 2)], asynchronous=False)
+        assert raised.value.error == KafkaError.UNKNOWN_MEMBER_ID
+        poll_until(lambda: len(seen) == 3, member)
+        assert seen == ["assign", "lost", "assign"]
+        member.commit(offsets=[TopicPartition("t", 0, 2)], asynchronous=False)
 
 
 def test_what_is_lost_is_told_on_close(broker: EmbeddedBroker) -> None:

@@ -14,9 +14,9 @@ from headrace.machines.backoff import RetryPolicy
 from headrace.machines.consumer.group_offsets import GroupOffsets
 from headrace.machines.consumer.offsets import PositionFailed
 from headrace.machines.consumer.subscription import EARLIEST, PositionPhase
-from headrace.machines.groups.membership import Change, EpochMoved
+from headrace.machines.groups.membership import Change, EpochMoved, MemberRefused
 from headrace.machines.machine import Send
-from headrace.types.records import OFFSET_INVALID, TopicPartition
+from headrace.types.records import OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
 from headrace.wire.messages.cluster.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -330,6 +330,22 @@ def test_a_fenced_commit_fails_and_says_why(code: int, reason: str, for_good: bo
     assert partitions[0].error == code
 
 
+@pytest.mark.parametrize("code", [KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID,
+                                  KafkaError.FENCED_MEMBER_EPOCH, KafkaError.FENCED_INSTANCE_ID])
+def test_a_refused_commit_makes_the_member_doubt_that_it_is_one(code: int) -> None:
+    bench = Bench()
+    send = bench.commit_of_a_member()
+    bench.group.on_reply(send, committed(code=code), 0.0)
+    assert bench.group.events() == [MemberRefused(ConsumerGroupMetadata("g", 4, "me"))]
+
+
+def test_a_commit_that_fails_for_its_topic_says_nothing_of_the_member() -> None:
+    bench = Bench()
+    send = bench.commit_of_a_member()
+    bench.group.on_reply(send, committed(code=KafkaError.TOPIC_AUTHORIZATION_FAILED), 0.0)
+    assert bench.group.events() == []
+
+
 def test_a_commit_without_a_coordinator_times_out() -> None:
     bench = Bench()
     bench.finder.invalidate(0.0)
@@ -384,11 +400,14 @@ def test_what_kept_the_coordinator_or_the_metadata_is_said_when_time_is_over() -
     assert "; last error: no frame" in str(bench.found[0].error)
 
 
-def test_a_commit_to_a_topic_that_does_not_exist_fails_at_once_and_names_it() -> None:
+def test_a_commit_to_a_topic_that_does_not_exist_is_repeated_twice_then_fails_and_names_it() -> None:
+    """The coordinator may hear of a new topic later than the leader that gave the records."""
     bench = Bench()
     bench.commit()
-    [send] = poll(bench.group, 0.0)
-    bench.group.on_reply(send, committed(code=KafkaError.UNKNOWN_TOPIC_OR_PART), 0.0)
+    for now in (0.0, 1.0, 2.0):
+        assert bench.done == []
+        [send] = poll(bench.group, now)
+        bench.group.on_reply(send, committed(code=KafkaError.UNKNOWN_TOPIC_OR_PART), now)
     [([tp], error)] = bench.done
     assert error is not None
     assert tp.error == error == KafkaError.UNKNOWN_TOPIC_OR_PART
@@ -396,17 +415,18 @@ def test_a_commit_to_a_topic_that_does_not_exist_fails_at_once_and_names_it() ->
 
 
 @pytest.mark.parametrize("doubted", [False, True])
+@pytest.mark.parametrize("code", [KafkaError.UNKNOWN_TOPIC_ID, KafkaError.UNKNOWN_TOPIC_OR_PART])
 def test_a_commit_to_a_topic_that_the_coordinator_does_not_know_is_repeated_unless_others_doubt_it(
-    doubted: bool
+    code: int, doubted: bool
 ) -> None:
     bench = Bench()
     bench.commit()
     [send] = poll(bench.group, 0.0)
     bench.group.doubted = {"t"} if doubted else set()
-    bench.group.on_reply(send, committed(code=KafkaError.UNKNOWN_TOPIC_ID), 0.0)
+    bench.group.on_reply(send, committed(code=code), 0.0)
     if doubted:
         [(partitions, error)] = bench.done
-        assert error == partitions[0].error == KafkaError.UNKNOWN_TOPIC_ID
+        assert error == partitions[0].error == code
         assert poll(bench.group, 1.0) == []
         return
     assert bench.done == []
@@ -537,6 +557,7 @@ def test_an_application_whose_member_was_dropped_learns_the_offsets_of_its_group
     [send] = poll(bench.group, 0.0)
     assert asked_as(send) == [("me", 3)]
     bench.group.on_reply(send, fetched_by_group(KafkaError.UNKNOWN_MEMBER_ID), 0.0)
+    assert bench.group.events() == [MemberRefused(ConsumerGroupMetadata("g", 3, "me"))]
     bench.group.ask([TopicPartition("t", 0)], NEVER, bench.found.append)
     first, second = poll(bench.group, 1.0)
     assert [asked_as(first), asked_as(second)] == [[("me", 3)], [(None, -1)]]

@@ -24,6 +24,8 @@ from headrace.machines.consumer.offset_error_actions import (
     (OF_COORDINATORS, K.STALE_MEMBER_EPOCH, OffsetErrorAction.FAIL),
     (OF_COMMITS, K.STALE_MEMBER_EPOCH, OffsetErrorAction.RENEW),
     (OF_COMMITS, K.UNKNOWN_MEMBER_ID, OffsetErrorAction.FAIL),
+    (OF_COMMITS, K.UNKNOWN_TOPIC_OR_PART, OffsetErrorAction.RETRY_BRIEFLY),
+    (OF_FETCHES, K.UNKNOWN_TOPIC_OR_PART, OffsetErrorAction.FAIL),
     (OF_FETCHES, K.STALE_MEMBER_EPOCH, OffsetErrorAction.RENEW),
     (OF_FETCHES, K.UNKNOWN_MEMBER_ID, OffsetErrorAction.RENEW),
     (OF_CONNECTIONS, K._TRANSPORT, OffsetErrorAction.RETRY),

@@ -127,8 +127,8 @@ class Bench:
         assert (change, partitions) == (Change.ASSIGN, set(keys))
         assert self.group.state is JoinState.STABLE
 
-    def heartbeat(self, code: int = 0) -> None:
-        self.reply(self.send(HeartbeatRequest, after_s=3.0), HeartbeatResponse(error_code=code))
+    def heartbeat(self, code: int = 0, after_s: float = 3.0) -> None:
+        self.reply(self.send(HeartbeatRequest, after_s), HeartbeatResponse(error_code=code))
 
 
 def test_a_member_joins_syncs_and_is_told_what_it_got() -> None:
@@ -295,6 +295,19 @@ def test_a_dropped_member_loses_its_partitions_and_joins_as_a_new_one() -> None:
     assert bench.group.generation == -1
     assert bench.rebalanced() == (Change.LOSE, {("t", 0)})
     assert bench.join().member_id == ""
+
+
+def test_a_member_in_doubt_asks_at_once_and_not_for_one_that_it_is_no_more() -> None:
+    bench = Bench()
+    bench.settle(("t", 0))
+    former = bench.group.identity
+    bench.group.doubt(former)
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS, after_s=0.0)
+    bench.silent()
+    assert bench.rebalanced() == (Change.REVOKE, {("t", 0)})
+    bench.settle(("t", 0), generation=2)
+    bench.group.doubt(former)
+    bench.silent()
 
 
 def test_a_member_that_is_dropped_during_a_callback_is_told_afterwards() -> None:

@@ -460,6 +460,16 @@ def test_a_member_that_was_dropped_loses_its_partitions_and_then_joins_anew(code
     assert said(send) == {**ALL, "topic_partitions": {}}
 
 
+def test_a_member_in_doubt_asks_at_once_and_not_for_one_that_it_is_no_more() -> None:
+    bench = Bench()
+    bench.joined(0)
+    former = bench.group.identity
+    bench.group.doubt(former)
+    bench.reply(bench.beat(), 6)
+    bench.group.doubt(former)
+    bench.silent()
+
+
 @pytest.mark.parametrize("code", [K.UNKNOWN_MEMBER_ID, K.FENCED_MEMBER_EPOCH, K.GROUP_ID_NOT_FOUND])
 def test_a_member_that_was_dropped_while_the_application_takes_up_partitions_loses_those_too(code: int) -> None:
     bench = Bench()
