@@ -17,6 +17,7 @@ from headrace.client.consumer.consumer_machines import Callback, ConsumerMachine
 from headrace.client.consumer.consumer_offsets import ConsumerOffsets, Partitions
 from headrace.client.waits import Steps
 from headrace.machines.groups.membership import Change, Left, Rebalance
+from headrace.types.records import TopicPartition
 
 __all__ = ["RebalanceCallback", "Rebalances"]
 
@@ -155,16 +156,19 @@ class Rebalances:
         return lost if function is None or not held else [Callback(function, (held,), leaves=True)]
 
     def _held(self) -> Partitions:
-        """What the group gave the application, as far as it was told: a callback for that may leave the group."""
-        group, positions = self._machines.group, self._machines.subscription.positions()
-        held = {(tp.topic, tp.partition): tp for tp in positions if group is not None and group.owned}
+        """What the group gave the application, as far as it was told: a callback for that may leave the group.
+
+        Also what the application has stopped reading by itself, as in confluent_kafka: it is the member's still.
+        """
+        group = self._machines.group
+        held = {key: TopicPartition(*key) for key in sorted(group.owned if group is not None else ())}
         for callback in list(self._told):
             gains = callback.rebalance is not None and callback.rebalance.change is Change.ASSIGN
             for tp in callback.arguments[0]:
-                if not gains:
-                    held.pop((tp.topic, tp.partition), None)
-                elif not self.handled:
+                if gains:
                     held[tp.topic, tp.partition] = tp
+                else:
+                    held.pop((tp.topic, tp.partition), None)
         return list(held.values())
 
     def leave(self) -> Steps[None]:

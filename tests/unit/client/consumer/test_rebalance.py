@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
 
+import confluent_kafka
 import pytest
 
+import headrace
 from headrace.aio import AIOConsumer
 from headrace.broker.settings import BrokerSettings
 from headrace.client.consumer.consumer import Consumer
@@ -156,6 +158,24 @@ def test_an_on_revoke_that_leaves_the_group_hears_of_its_partitions_once(
         except ClientClosedError:  # of a poll() behind the callback
             assert calls is Consumer.close
     assert sorted(told) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("package", [headrace, confluent_kafka], ids=["ours", "librdkafka's"])
+@pytest.mark.parametrize(("strategy", "stops"), [
+    ("range", lambda member: member.unassign()),
+    ("range", lambda member: member.assign(member.assignment()[:1])),
+    ("cooperative-sticky", lambda member: member.incremental_unassign(member.assignment()[:1]))])
+def test_on_revoke_hears_at_the_end_of_what_the_application_has_stopped_reading_by_itself(
+    broker: EmbeddedBroker, package: Any, strategy: str, stops: Callable[[Any], None]
+) -> None:
+    told: list[tuple[int, int]] = []
+    member = package.Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g",
+                               "partition.assignment.strategy": strategy})
+    member.subscribe(["t"], on_revoke=lambda _, partitions: told.extend((tp.partition, tp.offset) for tp in partitions))
+    poll_until(lambda: held(member) == [4], member)
+    stops(member)
+    member.close()
+    assert sorted(told) == [(partition, headrace.OFFSET_INVALID) for partition in range(4)]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
