@@ -92,10 +92,10 @@ class KafkaError(ErrorCodes, KafkaException):
         self._entry = entry
         self._code = code
         self._reason = entry.about if reason is None else reason
-        self._fatal = bool(fatal)
-        self._txn_requires_abort = bool(txn_requires_abort)
+        self._fatal = bool(operator.index(fatal))
+        self._txn_requires_abort = bool(operator.index(txn_requires_abort))
         documented = entry.retriable and not (self._fatal or self._txn_requires_abort)
-        self._retriable = documented if retriable is None else bool(retriable)
+        self._retriable = documented if retriable is None else bool(operator.index(retriable))
         self.maybe_applied = maybe_applied
         super().__init__(self)
 

@@ -100,13 +100,15 @@ class ClientCore:
         self.config = config
         self.log: logging.Logger = config["logger"] or logging.getLogger("headrace")
         self.on_error: Callable[[KafkaError], None] = config["error_cb"] or self._log_error
-        self.log.debug("INIT %s %s: %s", config.role, config["client.id"], ", ".join(config["bootstrap.servers"]))
+        self.log.log(  # as in confluent_kafka, that is all that a logger must have
+            logging.DEBUG, "INIT %s %s: %s", config.role, config["client.id"], ", ".join(config["bootstrap.servers"]))
         for name, why in config.without_effect.items():
-            self.log.debug('CONF "%s" has no effect: %s', name, why)
+            self.log.log(logging.DEBUG, 'CONF "%s" has no effect: %s', name, why)
         if unheeded := unheeded_security(config.given, config["security.protocol"]):
-            self.log.warning("%s", unheeded)
+            self.log.log(logging.WARNING, "%s", unheeded)
         if not config["bootstrap.servers"]:
-            self.log.warning('"bootstrap.servers" is missing: this client cannot reach any broker')
+            self.log.log(
+                logging.WARNING, '"bootstrap.servers" is missing: this client cannot reach any broker')
         self.retries = RetryPolicy.of(config, jitter)
         self.metadata = metadata_from(config, self.retries, allow_auto_create=allow_auto_create)
         self._allow_auto_create = allow_auto_create
@@ -370,10 +372,10 @@ class ClientCore:
         try:
             self.on_error(error)
         except Exception:
-            self.log.exception("error_cb raised")
+            self.log.log(logging.ERROR, "error_cb raised", exc_info=True)
 
     def _log_error(self, error: KafkaError) -> None:
-        self.log.warning("%s", error.str())
+        self.log.log(logging.WARNING, "%s", error.str())
 
     _reported: KafkaError | None = None
 

@@ -31,7 +31,7 @@ class Property:
 
     Attributes:
         name: librdkafka's name, the one that code uses.
-        kind: "int", "float", "bool", "str", "enum", "list", "callable", "object", "objects" or "secret".
+        kind: "int", "float", "bool", "str", "enum", "list", "callable", "logger", "objects" or "secret".
         default: value when the property is not given; already converted.
         doc: what it does, in one or two sentences; of one that does nothing here, why there is nothing to do.
         aliases: other accepted names: Java's, and librdkafka's own aliases.
@@ -73,8 +73,6 @@ def convert(row: Property, name: str, value: Any) -> Any:
     """
     if row.kind == "callable" and not callable(value):
         raise CallbackTypeError(f'"{name}" must be callable, not {type(value).__name__}')
-    if row.name == "logger" and not callable(getattr(value, "debug", None)):
-        raise CallbackTypeError(f'"{name}" must be a logging.Logger, not {type(value).__name__}')
     try:
         made = _CONVERSIONS[row.kind](row, value)
     except _BadValueError as bad:
@@ -166,6 +164,12 @@ def _to_objects(row: Property, value: Any) -> tuple[Any, ...]:
     return tuple(part for part in parts if part != "")
 
 
+def _to_logger(row: Property, value: Any) -> Any:
+    if not callable(getattr(value, "log", None)):
+        raise _BadValueError("a logging.Logger, or another object with its method log()")
+    return value
+
+
 def _to_text(row: Property, value: Any) -> str:
     """A UUID for a group, a path for a file: whatever has a text for people. What programmers see of a list is none."""
     if not isinstance(value, (str, int, float)) and (
@@ -176,6 +180,6 @@ def _to_text(row: Property, value: Any) -> str:
 
 _CONVERSIONS: dict[str, Callable[[Property, Any], Any]] = {
     "int": _to_number, "float": _to_number, "bool": _to_bool, "enum": _to_choice, "list": _to_list,
-    "callable": lambda row, value: value, "object": lambda row, value: value, "objects": _to_objects,
+    "callable": lambda row, value: value, "logger": _to_logger, "objects": _to_objects,
     "str": _to_text, "secret": _to_text,
 }

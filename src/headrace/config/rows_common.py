@@ -152,5 +152,6 @@ COMMON_ROWS = (
              "statistics.interval.ms, from `poll()`.", roles=_PCS),
     Property("statistics.interval.ms", "int", 0, "Time between two calls of stats_cb; 0 makes none.", roles=_PCS,
              unit="ms", low=0, high=86_400_000),
-    Property("logger", "object", None, "logging.Logger to write to instead of `headrace`."),
+    Property("logger", "logger", None,
+             "logging.Logger to write to instead of `headrace`, or another object with its method `log()`."),
 )

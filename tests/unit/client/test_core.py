@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -277,6 +277,26 @@ def test_an_error_that_belongs_to_no_call_goes_to_error_cb_or_to_the_log(caplog:
     with caplog.at_level(logging.WARNING, "headrace"):
         run(ScriptedBroker(**NODES), logged, logger=logging.getLogger("headrace"))
     assert "nobody is there" in caplog.text
+
+
+def test_of_a_logger_nothing_is_used_but_its_method_log() -> None:
+    class Log:
+        lines: ClassVar[list[tuple[int, str]]] = []
+
+        def log(self, level: int, text: str, *arguments: object, **_: object) -> None:
+            self.lines.append((level, text % arguments))
+
+    def wrong(error: KafkaError) -> None:
+        raise ValueError("mine")
+
+    async def told(core: ClientCore) -> None:
+        core.driver.add(Telling(KafkaError(KafkaError._ALL_BROKERS_DOWN, "nobody is there")))
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    for error_cb in (None, wrong):
+        run(ScriptedBroker(**NODES), told, logger=Log(), **({"error_cb": error_cb} if error_cb else {}))
+    assert {(logging.WARNING, "nobody is there"), (logging.ERROR, "error_cb raised")} <= set(Log.lines)
 
 
 def test_what_error_cb_raises_is_logged_and_the_client_goes_on(caplog: pytest.LogCaptureFixture) -> None:

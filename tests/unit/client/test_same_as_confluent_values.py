@@ -34,6 +34,8 @@ from tests.support.same_as_confluent import QUIET, by_name, outcome, same
     "pickled": lambda k: (lambda e: (e.code(), e.str(), e.fatal(), e.retriable(), e.txn_requires_abort()))(
         pickle.loads(pickle.dumps(k.KafkaError(3, "x", True, True, True)))),
     "without a code": lambda k: k.KafkaError(), "a code that is text": lambda k: k.KafkaError("3"),
+    **{f"{flag} that is {value!r}": lambda k, flag=flag, value=value: getattr(k.KafkaError(3, **{flag: value}), flag)()
+       for flag in ("fatal", "retriable", "txn_requires_abort") for value in ([], "x", 1.5, 0, 2)},
     "exception": lambda k: (k.KafkaException(k.KafkaError(3, "x")).args[0].code(), str(k.KafkaException("a")),
                             k.KafkaException("a", "b").args, k.KafkaException().args),
     "text of an exception": lambda k: (str(k.KafkaException(k.KafkaError(3, "x"))),

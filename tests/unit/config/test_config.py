@@ -70,6 +70,7 @@ def test_what_does_not_is_none(value: object) -> None:
     ("acks", "some", "expected one of all, -1, 0, 1"),
     ("enable.idempotence", "maybe", "expected true or false"),
     ("compression.type", "zst", 'did you mean "zstd"'),
+    ("logger", 5, "expected a logging.Logger, or another object with its method log()"),
     ("bootstrap.servers", "localhost:", "expected host:port"),
     ("bootstrap.servers", "[::1]:http", "expected host:port"),
     ("bootstrap.servers", "a:9092;b:9092", "and commas between servers"),

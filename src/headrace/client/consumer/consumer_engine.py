@@ -11,6 +11,7 @@ Read next: `client.consumer.consumer_machines` for what runs beside it, `client.
 from __future__ import annotations
 
 import asyncio
+import logging
 import operator
 import weakref
 from collections.abc import Callable, Mapping
@@ -371,7 +372,8 @@ class ConsumerEngine:
                     yield from self.rebalances.run(waiting)
                 except Exception as failure:
                     if waiting.function is self.machines.config["error_cb"]:
-                        self._client.log.exception("error_cb raised while the consumer was closed")
+                        self._client.log.log(
+                            logging.ERROR, "error_cb raised while the consumer was closed", exc_info=True)
                     else:
                         failures.append(failure)
         if failures:

@@ -101,13 +101,14 @@ class InterceptorChain:
             try:
                 made: Any = each.on_send(_copy(record))  # one that changes it and then raises has changed nothing
             except Exception:
-                self._log.exception("on_send of %s raised: the record goes on without it", _name(each))
+                self._log.log(logging.ERROR, "on_send of %s raised: the record goes on without it", _name(each),
+                              exc_info=True)
                 continue
             if isinstance(made, ProducerRecord):
                 record = made
             else:
-                self._log.error("on_send of %s returned %s where a ProducerRecord is expected: the record goes on "
-                                "without it", _name(each), type(made).__name__)
+                self._log.log(logging.ERROR, "on_send of %s returned %s where a ProducerRecord is expected: the "
+                              "record goes on without it", _name(each), type(made).__name__)
         return record
 
     def on_acknowledgement(self, metadata: RecordMetadata | None, error: Exception | None) -> None:
@@ -126,7 +127,7 @@ class InterceptorChain:
         try:
             getattr(interceptor, method)(*arguments)
         except Exception:
-            self._log.exception("%s of %s raised", method, _name(interceptor))
+            self._log.log(logging.ERROR, "%s of %s raised", method, _name(interceptor), exc_info=True)
 
 
 def _name(interceptor: ProducerInterceptor) -> str:
