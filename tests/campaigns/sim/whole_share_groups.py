@@ -74,7 +74,7 @@ class Worker(Member):
         self.finder = CoordinatorFinder(GROUP, NAME, retries=retries)
         self.group: Any = ShareGroup(config, self.metadata, self.finder, f"m{number}-{UUID(int=rng.getrandbits(128))}")
         self.group.subscribe([TOPIC], sim.clock.now)
-        self.fetcher = ShareFetcher(self.group, self.metadata, config)
+        self.fetcher = ShareFetcher(self.group, self.metadata, config, self.finder.retries)
         self.machines = (self.metadata, self.finder, self.group, self.fetcher)
         self.gone = self.frozen = self.ends = False
         self.is_outlived = self.is_stranger = self.was_refused = self.is_fenced = False  # as it stays

@@ -115,7 +115,8 @@ class ConsumerMachines:
         retries = client.retries
         group_id: str = config["group.id"]
         self.subscription = Subscription(group_id, config["auto.offset.reset"], _wall_ms)
-        self.fetcher = Fetcher(self.subscription, client.metadata, config, client.driver.wake_threadsafe)
+        self.fetcher = Fetcher(
+            self.subscription, client.metadata, config, client.driver.wake_threadsafe, retries.jitter)
         self.lookup = OffsetLookup(self.subscription, client.metadata, isolation, timeout_s, retries)
         client.driver.add(self.lookup)
         self.group: Membership | None = None

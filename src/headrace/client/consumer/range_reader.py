@@ -131,7 +131,8 @@ class RangeReader:
 
     async def _start(self) -> tuple[ClientCore, Fetcher]:
         core = ClientCore(self._config, on_event=self._on_event)
-        fetcher = Fetcher(self._subscription, core.metadata, self._config, core.driver.wake_threadsafe)
+        fetcher = Fetcher(self._subscription, core.metadata, self._config, core.driver.wake_threadsafe,
+                          core.retries.jitter)
         core.driver.add(fetcher)
         return core, fetcher
 

@@ -70,7 +70,7 @@ class ShareMachines:
             connector=connector, clock=clock)
         finder = CoordinatorFinder(GROUP, config["group.id"], retries=client.retries)
         self.group = ShareGroup(config, client.metadata, finder, member_id)
-        self.fetcher = ShareFetcher(self.group, client.metadata, config)
+        self.fetcher = ShareFetcher(self.group, client.metadata, config, client.retries)
         for machine in (finder, self.group, self.fetcher):
             client.driver.add(machine)
         self.callbacks: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()

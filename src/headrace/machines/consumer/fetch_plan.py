@@ -13,7 +13,7 @@ replies hold. Read next: `machines.consumer.fetcher`, which owns the plan.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from headrace.config import Config
@@ -64,6 +64,7 @@ class FetchPlan:
         subscription: the partitions, with their positions.
         metadata: knows the partitions' leaders.
         config: a consumer's configuration.
+        jitter: gives numbers in [0, 1) that spread the pauses behind errors (KIP-580).
 
     Attributes:
         starved: something was left out because the queue is full; call `drained()` when it has drained.
@@ -74,7 +75,8 @@ class FetchPlan:
         lease_s: seconds for which a preferred follower is read before the leader is asked again (KIP-392).
     """
 
-    def __init__(self, subscription: Subscription, metadata: Metadata, config: Config) -> None:
+    def __init__(self, subscription: Subscription, metadata: Metadata, config: Config,
+                 jitter: Callable[[], float]) -> None:
         self.starved = self.doubts = False
         self.deadline: float | None = None
         self.lease_s = max(config.seconds("topic.metadata.refresh.interval.ms"), 0.0) or _DEFAULT_LEASE_S
@@ -91,7 +93,7 @@ class FetchPlan:
         self._partition_bytes: int = config["max.partition.fetch.bytes"]
         self._budget: int = config["queued.max.messages.kbytes"] * 1024
         self._most_records: float = config["queued.min.messages"] or float("inf")
-        self._retries = RetryPolicy(_FIRST_BACKOFF_S, config.seconds("fetch.error.backoff.ms"))
+        self._retries = RetryPolicy(_FIRST_BACKOFF_S, config.seconds("fetch.error.backoff.ms"), jitter)
         self._sessions: dict[int, FetchSession] = {}
         self._places: dict[Key, FetchSession] = {}  # where a partition is wanted or left out
         self._in_flight: dict[int, int] = {}  # by broker, most bytes that may come; by ~broker what comes beside that

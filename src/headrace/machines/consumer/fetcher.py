@@ -96,6 +96,7 @@ class Fetcher:
         metadata: knows the partitions' leaders.
         config: a consumer's configuration.
         on_drained: called in the application's thread when the queue has room again for a partition left out before.
+        jitter: gives numbers in [0, 1) that spread the pauses behind errors.
 
     Attributes:
         alone: False once a position was given up or is in doubt, until the next `poll`.
@@ -105,12 +106,13 @@ class Fetcher:
     idle = False
 
     def __init__(
-        self, subscription: Subscription, metadata: Metadata, config: Config, on_drained: Callable[[], None]
+        self, subscription: Subscription, metadata: Metadata, config: Config, on_drained: Callable[[], None],
+        jitter: Callable[[], float],
     ) -> None:
         self._subscription = subscription
         self._metadata = metadata
         self._on_drained = on_drained
-        self._plan = FetchPlan(subscription, metadata, config)
+        self._plan = FetchPlan(subscription, metadata, config, jitter)
         self._read_committed = config["isolation.level"] == 1
         self._check_crcs: bool = config["check.crcs"]
         self._max_decompressed: int = config["receive.message.max.bytes"]

@@ -126,6 +126,7 @@ class ShareFetcher:
         group: the membership, which knows the partitions to fetch from.
         metadata: knows the partitions' leaders.
         config: a share consumer's configuration.
+        retries: how long a broker is left alone after an error.
 
     Attributes:
         demand: whether to ask for records; set by the application's thread.
@@ -136,7 +137,7 @@ class ShareFetcher:
 
     alone = idle = False  # it changes the metadata
 
-    def __init__(self, group: ShareGroup, metadata: Metadata, config: Config) -> None:
+    def __init__(self, group: ShareGroup, metadata: Metadata, config: Config, retries: RetryPolicy) -> None:
         self.demand = Demand.NONE
         self.queue: deque[AcquiredBatch | ShareFailure] = deque()
         self.fetches = 0
@@ -149,7 +150,7 @@ class ShareFetcher:
         self._max_records: int = config["max.poll.records"]
         self._acquire_mode: int = config["share.acquire.mode"]
         self._timeout_s = config.seconds("socket.timeout.ms") + self._max_wait_ms / 1000.0
-        self._retries = RetryPolicy.of(config)
+        self._retries = retries
         self._given: deque[Acknowledgements] = deque()  # by the application's thread
         self._given_count = 0  # written by the application's thread only
         self._answered_count = 0  # written by the loop's thread only

@@ -31,12 +31,13 @@ SHARE_BYTES = 1000
 class Plan:
     """A plan for partitions of topic "t", each with its leader, and the request that was sent last to each broker."""
 
-    def __init__(self, leaders: dict[int, int], topic_id: UUID = TOPIC_ID, **properties: Any) -> None:
+    def __init__(self, leaders: dict[int, int], topic_id: UUID = TOPIC_ID, jitter: float = 0.5,
+                 **properties: Any) -> None:
         names = {name.replace("_", "."): value for name, value in properties.items()}
         config = Config(CONSUMER, {"bootstrap.servers": "h:1", **names})
         self.metadata = Metadata([("h", 1)])
         self.subscription = Subscription("", "earliest")
-        self.plan = FetchPlan(self.subscription, self.metadata, config)
+        self.plan = FetchPlan(self.subscription, self.metadata, config, lambda: jitter)
         self.topic_id = topic_id
         self.now = 100.0
         self.queued_bytes = 0
@@ -240,8 +241,11 @@ def test_whatever_changes_is_looked_at_with_the_next_request_and_nothing_else_is
     assert made.asked() == {1: [0]}
 
 
-def test_a_partition_that_fails_waits_longer_each_time_and_is_asked_for_when_the_deadline_has_come() -> None:
-    made = Plan({0: 1}, fetch_error_backoff_ms=300)
+@pytest.mark.parametrize(("jitter", "spread"), [(0.5, 1.0), (0.0, 0.8), (1.0, 1.2)])
+def test_a_partition_that_fails_waits_longer_each_time_and_is_asked_for_when_the_deadline_has_come(
+    jitter: float, spread: float
+) -> None:
+    made = Plan({0: 1}, jitter=jitter, fetch_error_backoff_ms=300)
     waits = []
     for _ in range(5):
         made.plan.landed(made.one())
@@ -250,7 +254,7 @@ def test_a_partition_that_fails_waits_longer_each_time_and_is_asked_for_when_the
         assert made.plan.deadline is not None
         waits.append(made.plan.deadline - made.now)
         made.now = made.plan.deadline
-    assert waits == pytest.approx([0.05, 0.1, 0.2, 0.3, 0.3])
+    assert waits == pytest.approx([spread * wait for wait in (0.05, 0.1, 0.2, 0.3, 0.3)])
     assert made.asked() == {1: [0]}
     assert made.plan.deadline is None
 

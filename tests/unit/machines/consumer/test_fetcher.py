@@ -54,7 +54,7 @@ class Bench:
         self.metadata = Metadata([("h", 1)])
         self.subscription = Subscription("", self.config["auto.offset.reset"])
         self.drained = 0
-        self.fetcher = Fetcher(self.subscription, self.metadata, self.config, self._on_drained)
+        self.fetcher = Fetcher(self.subscription, self.metadata, self.config, self._on_drained, lambda: 0.5)
         self.now = 0.0
         self.set_leaders({p: 1 + p % 2 for p in range(partitions)})
         self.subscription.assign([TopicPartition("t", p, offset) for p in range(partitions)])

@@ -57,7 +57,7 @@ class Reader:
         self.aborted: list[Any] | None = [] if isolation == "read_committed" else None
         self.metadata = Metadata([("h", 1)])
         self.subscription = Subscription("", "latest")
-        self.fetcher = Fetcher(self.subscription, self.metadata, config, lambda: None)
+        self.fetcher = Fetcher(self.subscription, self.metadata, config, lambda: None, lambda: 0.5)
         self.lead(3)
         self.assign(range(partitions))
 

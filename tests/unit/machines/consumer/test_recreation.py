@@ -34,7 +34,7 @@ class Bench:
         self.metadata = Metadata([("h", 1)])
         self.subscription = Subscription(group_id, reset)
         config = Config(CONSUMER, {"bootstrap.servers": "h:1"})
-        self.fetcher = Fetcher(self.subscription, self.metadata, config, lambda: None)
+        self.fetcher = Fetcher(self.subscription, self.metadata, config, lambda: None, lambda: 0.5)
         self.now = 0.0
 
     def assign(self, offset: int = 100) -> None:

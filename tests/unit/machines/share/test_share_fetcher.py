@@ -9,6 +9,7 @@ import pytest
 
 from headrace.config import SHARE, Config
 from headrace.errors import KafkaError
+from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetcher import RecordsReady
@@ -47,7 +48,7 @@ NOBODY = FetchLeaderIdAndEpoch(leader_id=-1, leader_epoch=-1)
 class Bench:
     """A member with two partitions, led by brokers 1 and 2."""
 
-    def __init__(self, **properties: Any) -> None:
+    def __init__(self, jitter: float = 0.5, **properties: Any) -> None:
         named = {name.replace("_", "."): value for name, value in properties.items()}
         config = Config(SHARE, {"bootstrap.servers": "h:1", "group.id": "g", **named})
         self.now = 1.0
@@ -59,7 +60,7 @@ class Bench:
         self.group = ShareGroup(config, self.metadata, finder, "me")
         self.group.subscribe(["t"], self.now)
         self.assign(0, 1)
-        self.fetcher = ShareFetcher(self.group, self.metadata, config)
+        self.fetcher = ShareFetcher(self.group, self.metadata, config, RetryPolicy.of(config, lambda: jitter))
 
     def lead(self, *leaders: int, epoch: int = 1) -> None:
         self.now += 1
@@ -392,8 +393,11 @@ def test_a_passing_error_of_a_partition_is_waited_for_and_the_metadata_asked(cod
     assert len(bench.poll(0.2)) == 1
 
 
-def test_the_pause_grows_while_a_partition_is_in_trouble_and_is_short_again_afterwards() -> None:
-    bench, waited, code = Bench(), [], KafkaError.KAFKA_STORAGE_ERROR
+@pytest.mark.parametrize(("jitter", "spread"), [(0.5, 1.0), (0.0, 0.8), (1.0, 1.2)])
+def test_the_pause_grows_while_a_partition_is_in_trouble_and_is_short_again_afterwards(
+    jitter: float, spread: float
+) -> None:
+    bench, waited, code = Bench(jitter), [], KafkaError.KAFKA_STORAGE_ERROR
     bench.assign(0)
     [send] = bench.fetch().values()
     for error in (code, code, code, 0, code):
@@ -406,7 +410,7 @@ def test_the_pause_grows_while_a_partition_is_in_trouble_and_is_short_again_afte
             bench.now = deadline
             sends = bench.poll()
         [send] = sends
-    assert waited == pytest.approx([0.1, 0.2, 0.4, 0.1])
+    assert waited == pytest.approx([spread * wait for wait in (0.1, 0.2, 0.4, 0.1)])
 
 
 def test_where_a_broker_does_not_say_how_long_a_lock_is_it_is_kafkas_default() -> None:
