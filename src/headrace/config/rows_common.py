@@ -111,7 +111,8 @@ COMMON_ROWS = (
              "time of every attempt, unless the other one is longer; 0 leaves that one alone.", unit="ms", low=0,
              high=INT32, kip="KIP-601"),
     Property("socket.timeout.ms", "int", 60_000, "Longest wait for the reply to a request that has no time-out of "
-             "its own.", unit="ms", low=10, high=300_000),
+             "its own. Where it is not given, a transactional producer's is 100 ms less than its "
+             "transaction.timeout.ms, if that is less.", unit="ms", low=10, high=300_000),
     Property("connections.max.idle.ms", "int", 540_000, "Close a connection that was not used for so long; 0 never.",
              unit="ms", low=0, high=INT32),
     Property("reconnect.backoff.ms", "int", 50, "First wait before a broker is dialled again.", unit="ms", low=0,

@@ -30,6 +30,7 @@ _HOST = re.compile(r"\[[^\s\[\]/]+\]|[^\s;:\[\]/]+")
 """A name or an address; one of IPv6 only in brackets, since a port follows."""
 _PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _DEFAULT_MESSAGE_TIMEOUT_MS = 300_000
+_LEFT_OF_TRANSACTION_MS, _LEAST_REPLY_MS = 100, 900
 _HEARTBEATS_PER_SESSION = 3
 _OF_CLASSIC_GROUPS = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
 _FETCH_HEADER_BYTES = 512
@@ -158,9 +159,20 @@ def _settle_times(draft: Draft) -> None:
 
 
 def _settle_reply_time(draft: Draft) -> None:
-    """Librdkafka's programs ask for a quick retry with the limit of all requests: the lesser one counts."""
-    longest_ms = draft.given.get("socket.timeout.ms", draft.values["request.timeout.ms"])
-    draft.values["request.timeout.ms"] = min(draft.values["request.timeout.ms"], longest_ms)
+    """Librdkafka's programs ask for a quick retry with the limit of all requests: the lesser one counts.
+
+    Of a transaction that limit follows the time, as there: a request to a coordinator that is frozen leaves time for
+    one to another.
+    """
+    values = draft.values
+    if "socket.timeout.ms" in draft.given:
+        longest_ms = values["socket.timeout.ms"]
+    elif values["transactional.id"]:
+        longest_ms = max(values["transaction.timeout.ms"] - _LEFT_OF_TRANSACTION_MS, _LEAST_REPLY_MS)
+        values["socket.timeout.ms"] = min(values["socket.timeout.ms"], longest_ms)
+    else:
+        return
+    values["request.timeout.ms"] = min(values["request.timeout.ms"], longest_ms)
 
 
 def _settle_memory(draft: Draft) -> None:

@@ -45,6 +45,8 @@ _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
 _ANY_ADDRESS = NodeAddress(-1, "", 0)
 _NOBODY = KafkaError(KafkaError._TRANSPORT, 'no broker is known: "bootstrap.servers" names none')
 _NEVER = float("inf")
+_FAREWELL_S = 5.0
+"""So long a broker that has left the cluster, perhaps only frozen, may answer what it was asked before."""
 _SLACK_S = 1.0
 """So much later than its caller a connection gives up a one-shot call: the caller's error is the better one."""
 _log = logging.getLogger("headrace")
@@ -96,7 +98,7 @@ class Driver:
         self._all_stirred = True
         self._due: dict[Machine, float] = {metadata: _NEVER}
         self._connections: dict[tuple[int, int], Connection] = {}
-        self._retired: set[Connection] = set()
+        self._retired: dict[Connection, asyncio.TimerHandle] = {}
         self._alarms, self._deduplicator = Timers(self._loop), ErrorDeduplicator()
         self._wakes_at = _NEVER
         self._scheduled = self._stepping = self._closed = False
@@ -193,6 +195,8 @@ class Driver:
         self._closed = True
         self._machines = ()
         self._alarms.cancel_all()
+        for farewell in self._retired.values():
+            farewell.cancel()
         try:
             await last_replies(connection.pipeline for connection in self._connections.values())
         finally:  # cancelled or not: a second close() would do nothing
@@ -251,7 +255,7 @@ class Driver:
             self._has_events.clear()
             self._deliver_events(answered)
         if self._retired:
-            self._dismiss()
+            self._dismiss_idle()
         self._stepping = False
         self._follow_up(machines, now)
 
@@ -416,13 +420,17 @@ class Driver:
         """Let go of connections to brokers that left the cluster or moved to another address."""
         for key, connection in list(self._connections.items()):
             if nodes.get(key[0]) != connection.node:
-                self._retired.add(self._connections.pop(key))
+                retired = self._connections.pop(key)
+                self._retired[retired] = self._loop.call_later(_FAREWELL_S, self._dismiss, retired)
 
-    def _dismiss(self) -> None:
+    def _dismiss_idle(self) -> None:
         """Close retired connections that owe no reply any more."""
         for connection in [c for c in self._retired if not c.load]:
-            self._retired.discard(connection)
-            connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT, "the broker left the cluster")))
+            self._dismiss(connection)
+
+    def _dismiss(self, connection: Connection) -> None:
+        self._retired.pop(connection).cancel()
+        connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT, "the broker left the cluster")))
 
     def _on_defect(self, machine: Caller | Machine, error: Exception) -> None:
         _log.error("defect in %s", type(machine).__name__, exc_info=error)

@@ -141,11 +141,6 @@ def test_what_must_be_a_function_and_is_none_is_refused_whatever_is_caught() -> 
             Config(PRODUCER, {**SERVERS, "error_cb": 1})
 
 
-def test_what_is_no_logger_is_refused_with_the_property() -> None:
-    with pytest.raises(TypeError, match=r'"logger" must be a logging\.Logger, not str'):
-        Config(PRODUCER, {**SERVERS, "logger": "headrace"})
-
-
 def test_secrets_never_show() -> None:
     config = Config(PRODUCER, {**SERVERS, "ssl.key.password": "hunter2"})
     assert "hunter2" not in repr(config)
@@ -313,11 +308,26 @@ def test_a_default_gives_way_to_what_was_asked_for() -> None:
     ({"socket.timeout.ms": 1_000}, 1_000),
     ({"socket.timeout.ms": 1_000, "request.timeout.ms": 5_000}, 1_000),
     ({"socket.timeout.ms": 90_000, "request.timeout.ms": 5_000}, 5_000),
+    ({"transactional.id": "t"}, 30_000),
+    ({"transactional.id": "t", "transaction.timeout.ms": 10_000}, 9_900),
+    ({"transactional.id": "t", "transaction.timeout.ms": 10_000, "socket.timeout.ms": 60_000}, 30_000),
+    ({"transaction.timeout.ms": 10_000}, 30_000),
 ], ids=str)
 def test_a_producer_waits_for_an_answer_the_lesser_of_both_times_where_the_limit_of_all_requests_was_given(
     given: dict[str, int], waited: int,
 ) -> None:
     assert Config(PRODUCER, {**SERVERS, **given})["request.timeout.ms"] == waited
+
+
+@pytest.mark.parametrize(("given", "waited"), [
+    ({"transaction.timeout.ms": 900_000}, 60_000),
+    ({}, 59_900),
+    ({"transaction.timeout.ms": 5_000}, 4_900),
+    ({"transaction.timeout.ms": 1_000}, 900),
+    ({"transaction.timeout.ms": 5_000, "socket.timeout.ms": 60_000}, 60_000),
+], ids=str)
+def test_a_request_of_a_transaction_leaves_time_for_another_one(given: dict[str, int], waited: int) -> None:
+    assert Config(PRODUCER, {**SERVERS, "transactional.id": "t", **given})["socket.timeout.ms"] == waited
 
 
 @pytest.mark.parametrize(("role", "given", "moved"), [

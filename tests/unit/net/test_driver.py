@@ -12,6 +12,7 @@ from headrace.config import ADMIN, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.cluster.coordinator import GROUP
 from headrace.machines.machine import ANY_NODE, Effect, Event, Send
+from headrace.net import driver
 from headrace.wire.frame import RequestFrame, encode_response
 from headrace.wire.messages.cluster.metadata import MetadataRequest
 from headrace.wire.messages.cluster.session import ApiVersionsRequest, ApiVersionsResponse
@@ -545,6 +546,32 @@ def test_a_broker_that_moved_is_dialled_at_its_new_address() -> None:
         before = broker.connections
         await core.request(1, HEARTBEAT, 1)
         assert broker.connections == before + 1
+        await core.close()
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_has_left_the_cluster_is_not_waited_for_much_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frozen one still has its connection: who has asked it for a transaction's end may ask its successor in time."""
+    monkeypatch.setattr(driver, "_FAREWELL_S", 0.1)
+
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092), node2=("successor", 9092))
+        broker.on(HeartbeatRequest, SILENCE)
+        broker.on(ListGroupsRequest, ListGroupsResponse(groups=[]))
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        await core.request(2, ListGroupsRequest(), 5)
+        asked = asyncio.ensure_future(core.request(1, HEARTBEAT, 60, repeatable=False))
+        while not broker.count(HeartbeatRequest):
+            await asyncio.sleep(0.01)
+        broker.nodes = {2: ("successor", 9092)}
+        core.metadata.refresh(asyncio.get_running_loop().time())
+        core.wake()
+        with pytest.raises(KafkaException, match="the broker left the cluster") as failed:
+            await asyncio.wait_for(asked, 10)
+        assert failed.value.error == KafkaError._TRANSPORT
+        assert failed.value.error.maybe_applied
         await core.close()
 
     asyncio.run(run())
