@@ -98,7 +98,7 @@ class Driver:
         self._all_stirred = True
         self._due: dict[Machine, float] = {metadata: _NEVER}
         self._connections: dict[tuple[int, int], Connection] = {}
-        self._retired: dict[Connection, asyncio.TimerHandle] = {}
+        self._retired: dict[Connection, asyncio.TimerHandle | None] = {}
         self._alarms, self._deduplicator = Timers(self._loop), ErrorDeduplicator()
         self._wakes_at = _NEVER
         self._scheduled = self._stepping = self._closed = False
@@ -195,7 +195,7 @@ class Driver:
         self._closed = True
         self._machines = ()
         self._alarms.cancel_all()
-        for farewell in self._retired.values():
+        for farewell in filter(None, self._retired.values()):
             farewell.cancel()
         try:
             await last_replies(connection.pipeline for connection in self._connections.values())
@@ -417,11 +417,17 @@ class Driver:
         return any(c.failures for c in connections) and all(c.state is not ConnectionState.READY for c in connections)
 
     def _follow(self, nodes: Mapping[int, NodeAddress]) -> None:
-        """Let go of connections to brokers that left the cluster or moved to another address."""
+        """Let go of connections to brokers that left the cluster or moved to another address.
+
+        A bootstrap server has not left: it is known by its id now, and answers what it was asked before.
+        """
         for key, connection in list(self._connections.items()):
             if nodes.get(key[0]) != connection.node:
                 retired = self._connections.pop(key)
-                self._retired[retired] = self._loop.call_later(_FAREWELL_S, self._dismiss, retired)
+                farewell = None
+                if connection.node.id >= 0:
+                    farewell = self._loop.call_later(_FAREWELL_S, self._dismiss, retired)
+                self._retired[retired] = farewell
 
     def _dismiss_idle(self) -> None:
         """Close retired connections that owe no reply any more."""
@@ -429,7 +435,8 @@ class Driver:
             self._dismiss(connection)
 
     def _dismiss(self, connection: Connection) -> None:
-        self._retired.pop(connection).cancel()
+        if (farewell := self._retired.pop(connection)) is not None:
+            farewell.cancel()
         connection.close(KafkaException(KafkaError(KafkaError._TRANSPORT, "the broker left the cluster")))
 
     def _on_defect(self, machine: Caller | Machine, error: Exception) -> None:

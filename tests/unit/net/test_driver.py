@@ -597,7 +597,9 @@ def test_brokers_that_fall_silent_are_left_for_the_bootstrap_server_before_their
     asyncio.run(run())
 
 
-def test_the_bootstrap_connection_is_closed_when_its_last_reply_has_come() -> None:
+def test_the_bootstrap_connection_is_closed_when_its_last_reply_has_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_FAREWELL_S", 0.0)  # which is for brokers that have left
+
     async def run() -> None:
         broker = ScriptedBroker(node1=("broker", 9092))
         broker.on(ListGroupsRequest, SILENCE)
@@ -606,6 +608,7 @@ def test_the_bootstrap_connection_is_closed_when_its_last_reply_has_come() -> No
         await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
         while not broker.count(ListGroupsRequest):
             await asyncio.sleep(0.001)
+        await asyncio.sleep(0.02)
         assert not broker.transports[0].closed
         [frame] = [frame for frame in broker.seen if isinstance(frame.request, ListGroupsRequest)]
         broker.open[0].answer(frame, ListGroupsResponse(groups=[]))
