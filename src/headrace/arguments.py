@@ -104,8 +104,7 @@ def given_properties(config: Mapping[str, Any] | None, logger: Any, properties: 
         TypeError: no properties were given.
     """
     if not isinstance(config, Mapping) and not (config is None and properties):
-        raise TypeError(f"expected configuration dict, not {type(config).__name__}: give the properties as a mapping, "
-                        "or as keywords")
+        raise TypeError("expected configuration dict")
     given = {**(config or {}), **properties}
     if logger is not None:
         given["logger"] = logger
