@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -168,7 +169,11 @@ def guarded(program: str, work: Callable[[], int]) -> int:
         # Who reads has seen enough. Python must not complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        # It may have come between a call and the loop that was to begin it: that this never began is no news.
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+            interrupt.__traceback__ = interrupt.__context__ = None
         leave_echo()
         return INTERRUPTED
     except (RefusedError, KafkaException, DependencyError, SchemaRegistryError, OSError) as error:

@@ -1,8 +1,10 @@
 """How commands end."""
 
+import gc
 import io
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -34,6 +36,20 @@ def test_an_error_is_one_line() -> None:
     assert text_of(OSError(28, "No space left on device", "out.json")) == "out.json: No space left on device"
     assert text_of(OSError(28, "No space left on device")) == "No space left on device"
     assert text_of(RuntimeError()) == "RuntimeError"
+
+
+def test_ctrl_c_between_a_call_and_its_beginning_says_nothing() -> None:
+    async def call() -> None: ...
+
+    def interrupted() -> int:
+        not_begun = call()
+        raise KeyboardInterrupt(not_begun.__name__)
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert guarded("headrace", interrupted) == 130
+        gc.collect()
+    assert not warned
 
 
 def test_what_ends_a_command_is_told_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
