@@ -19,8 +19,6 @@ __all__ = ["ClusterView"]
 
 _ATTEMPT_S: Final = 20.0
 _FRESH_S: Final = 1.0
-_UNKNOWN_HOSTS_S: Final = 5.0
-"""How long names of hosts are looked up that nobody knows, before any broker has answered."""
 _T = TypeVar("_T")
 
 
@@ -195,7 +193,7 @@ class ClusterView:
                 passing = error.retriable() or error in (KafkaError._TRANSPORT, KafkaError._TIMED_OUT)
                 spent_s = time.monotonic() - began
                 # A running query rides out a name service that is down; to one that begins its hosts are unknown.
-                unknown = error == KafkaError._RESOLVE and not self._log.answered and spent_s > _UNKNOWN_HOSTS_S
+                unknown = error == KafkaError._RESOLVE and not self._log.answered
                 if not passing or unknown or self._retries.are_over(failures, spent_s):
                     raise
             time.sleep(self._retries.pause_s)

@@ -15,6 +15,7 @@ from headrace.broker.settings import BrokerSettings  # noqa: E402
 from headrace.client import waits  # noqa: E402
 from headrace.client.producer.kept_producers import KeptProducers  # noqa: E402
 from headrace.errors import ConfigError  # noqa: E402
+from headrace.machines.cluster import metadata  # noqa: E402
 from headrace.net import thread  # noqa: E402
 from headrace.spark.column_writer import ColumnWriter  # noqa: E402
 from headrace.testing import EmbeddedBroker  # noqa: E402
@@ -173,6 +174,14 @@ def test_a_topic_that_does_not_exist_is_named(conf):
         given = {"bootstrap.servers": broker.bootstrap_servers, "topic.metadata.propagation.max.ms": "200"}
         with ColumnWriter(given) as writer, pytest.raises(KafkaException, match='topic "nowhere" is not known'):
             writer.append("nowhere", None, VALUES)
+
+
+def test_hosts_that_nobody_knows_are_named_long_before_the_time_is_over(monkeypatch):
+    monkeypatch.setattr(metadata, "UNKNOWN_HOSTS_S", 0.5)
+    servers = {"bootstrap.servers": "one.invalid:9092,two.invalid:9092"}
+    with pytest.raises(KafkaException, match=r"\.invalid:9092: the host name cannot be resolved") as caught:
+        write(servers)
+    assert caught.value.error == KafkaError._RESOLVE
 
 
 def test_the_next_task_of_a_process_finds_its_producer_open(broker, conf):

@@ -11,6 +11,7 @@ from headrace import Producer
 from headrace.admin import AdminClient
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.machines.cluster import metadata
 from headrace.machines.cluster.metadata import PartitionInfo, TopicInfo
 from headrace.spark import cluster
 from headrace.spark.cluster import ClusterView
@@ -204,7 +205,7 @@ def test_a_time_that_no_record_has_is_an_error_or_the_end(broker: EmbeddedBroker
 
 
 def test_hosts_that_nobody_knows_end_a_query_that_begins_and_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_UNKNOWN_HOSTS_S", 0.5)
+    monkeypatch.setattr(metadata, "UNKNOWN_HOSTS_S", 0.5)
     monkeypatch.setattr(cluster, "_ATTEMPT_S", 60.0)  # nothing waits for an answer
     servers = {"bootstrap.servers": "one.invalid:9092,two.invalid:9092"}
     with (
@@ -218,7 +219,7 @@ def test_hosts_that_nobody_knows_end_a_query_that_begins_and_are_named(monkeypat
 def test_a_query_that_runs_waits_for_a_name_service_that_is_down(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "_UNKNOWN_HOSTS_S", 0.0)
+    monkeypatch.setattr(metadata, "UNKNOWN_HOSTS_S", 0.0)
     monkeypatch.setattr(cluster, "_FRESH_S", -1.0)
     view = view_of(broker, topics=("a",))
     assert view.ends() == {("a", 0): 0, ("a", 1): 0}

@@ -19,8 +19,9 @@ from headrace.client.waits import ThreadWaits, submit
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import partition_requests
-from headrace.machines.cluster.metadata import TopicInfo
+from headrace.machines.cluster.metadata import HostsUnknown, TopicInfo
 from headrace.machines.consumer.subscription import Key
+from headrace.machines.machine import Event
 from headrace.net.thread import loop_thread
 from headrace.types.admin import ListOffsetsResultInfo
 from headrace.types.records import TopicPartition
@@ -56,10 +57,13 @@ class LogView:
         self._core = self._waits.call(self._start())
 
     async def _start(self) -> ClientCore:
-        core = ClientCore(self._config)
+        def on_event(event: Event) -> None:  # knows the client, not the view, which may be dropped
+            if isinstance(event, HostsUnknown):
+                core.fail_waiting(KafkaException(event.error))
+
+        core = ClientCore(self._config, on_event=on_event)
         self._given.when_let_go(lambda: not core.closed, core.abandon)
         core.metadata.want_only(self._names or (), every=self._names is None)
-        self._hosts = _UnknownHosts(core)
         return core
 
     def topics(self, timeout_s: float, *, max_age_s: float = 0.0) -> Mapping[str, TopicInfo]:
@@ -70,7 +74,7 @@ class LogView:
             max_age_s: seconds up to which an earlier answer is good enough.
 
         Raises:
-            KafkaException: no broker answered in time; at once `_RESOLVE`, before any has ever answered, when no host
+            KafkaException: no broker answered in time; sooner, `_RESOLVE`, before any has ever answered, when no host
                 name of "bootstrap.servers" can be resolved. Asked again, it may be by then.
         """
         if time.monotonic() - self._looked_at > max_age_s:
@@ -90,8 +94,6 @@ class LogView:
 
     async def _look(self, timeout_s: float) -> None:
         core, names = self._core, self._names or frozenset()
-        if self._hosts.error is not None:
-            raise KafkaException(self._hosts.error)
         metadata, before = core.metadata, core.metadata.updates
         metadata.refresh(time.monotonic())
         core.wake()
@@ -228,33 +230,6 @@ class LogView:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _UnknownHosts:
-    """Finds out that no broker has a name that can be resolved, for who has not heard from any yet.
-
-    It is a mistake then, most likely, and waiting does not mend it. Later it is the name service that is in trouble.
-
-    Args:
-        core: the client; calls that wait for brokers are told.
-    """
-
-    def __init__(self, core: ClientCore) -> None:
-        self._core, self._tell = core, core.on_error
-        self._seen: dict[int, KafkaError] = {}
-        core.on_error = self._take
-
-    @property
-    def error(self) -> KafkaError | None:
-        """Why no broker can be found; None while one may be."""
-        alone = self._seen.keys() == {KafkaError._RESOLVE, KafkaError._ALL_BROKERS_DOWN}
-        return self._seen[KafkaError._RESOLVE] if alone and not self._core.metadata.updates else None
-
-    def _take(self, error: KafkaError) -> None:
-        self._seen[error.code()] = error
-        if self.error is not None:
-            self._core.fail_waiting(KafkaException(self.error))
-        self._tell(error)
 
 
 def patiently(ask: Callable[[float], _T], until: float) -> _T:

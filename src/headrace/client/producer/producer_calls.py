@@ -115,7 +115,8 @@ class ProducerCalls(Generic[W]):
 
         Raises:
             ClientClosedError: the producer is closed.
-            KafkaException: the topic cannot be used, or the brokers say that they do not have it.
+            KafkaException: the topic cannot be used, or the brokers say that they do not have it; `_RESOLVE`: there are
+                no such brokers.
         """
         watch = yield from self._topic_watched(topic, until)
         if watch is None:
@@ -125,7 +126,7 @@ class ProducerCalls(Generic[W]):
         return watch.is_done()
 
     def topic_known(self, topic: str, until: float) -> Steps[None]:
-        """Wait until a topic is known, also if brokers say that they do not have it: it may turn up.
+        """Wait until a topic is known, also if brokers deny it, or cannot be found: it may turn up.
 
         Raises:
             ClientClosedError: the producer is closed.
@@ -140,7 +141,7 @@ class ProducerCalls(Generic[W]):
                 raise KafkaException(missed) if missed is not None else unknown_topic(
                     topic, self.engine.config.seconds("max.block.ms"))
             missed = watch.error
-            if missed != KafkaError._UNKNOWN_TOPIC or time.monotonic() >= until:
+            if missed not in (KafkaError._UNKNOWN_TOPIC, KafkaError._RESOLVE) or time.monotonic() >= until:
                 raise KafkaException(missed)
 
     def _topic_watched(self, topic: str, until: float) -> Steps[TopicWatch | None]:

@@ -27,7 +27,7 @@ from headrace.client.waits import threads_may_receive
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
 from headrace.interpreter import has_gil
-from headrace.machines.cluster.metadata import MetadataChanged, MetadataFailed
+from headrace.machines.cluster.metadata import HostsUnknown, MetadataChanged, MetadataFailed
 from headrace.machines.machine import Effect, Event
 from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch, SealedBatch
 from headrace.machines.producer.lone_batch import Lend
@@ -252,6 +252,8 @@ class ProducerEngine:
             self._open_topics()
         elif isinstance(event, MetadataFailed):
             self._fail(self.accumulators.drop(event.error))
+        elif isinstance(event, HostsUnknown):
+            self._fail(self.accumulators.drop_watchers(event.error))
         elif isinstance(event, ProducerFailed):
             self.accumulators.refuse(partial(FatalError, event.error))
             self._fail(self.accumulators.drop(event.error))

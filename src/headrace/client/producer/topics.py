@@ -323,6 +323,19 @@ class TopicAccumulators:
         """Take out all records that wait for their topic."""
         return [failed for name in list(self._waiting) for failed in self._fail(name, error)]
 
+    def drop_watchers(self, error: KafkaError) -> list[FailedRecord]:
+        """Take out the calls that wait for their topic, and no record."""
+        failed = []
+        with self._lock:
+            for topic, queue in list(self._waiting.items()):
+                failed += [each.failed(topic, error) for each in queue if each.cost_bytes is None]
+                records = [each for each in queue if each.cost_bytes is not None]
+                queue.clear()
+                queue.extend(records)
+                if not queue:
+                    self._forget(topic)
+        return failed
+
     def _fail(self, topic: str, error: KafkaError) -> list[FailedRecord]:
         """Take out the records of a topic."""
         with self._lock:

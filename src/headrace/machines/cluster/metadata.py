@@ -27,7 +27,8 @@ from headrace.wire.messages.cluster.metadata import (
 from headrace.wire.schema import Request, Struct
 from headrace.wire.topic_rows import same_row
 
-__all__ = ["LAGGING_S", "Cluster", "Metadata", "MetadataChanged", "MetadataFailed", "PartitionInfo", "TopicInfo"]
+__all__ = ["LAGGING_S", "UNKNOWN_HOSTS_S", "Cluster", "HostsUnknown", "Metadata", "MetadataChanged", "MetadataFailed",
+           "PartitionInfo", "TopicInfo"]
 
 _NO_UUID = UUID(int=0)
 _FIRST_BOOTSTRAP_ID = -1000
@@ -36,6 +37,8 @@ _FAILED_ROUNDS_BEFORE_REBOOTSTRAP = 2
 _CREATES_NOTHING_FROM = 4
 LAGGING_S: Final = 5.0
 """So long a topic stays in the picture that a broker does not know: it may lag behind others, or have just started."""
+UNKNOWN_HOSTS_S: Final = 5.0
+"""How long names of hosts are looked up that nobody knows, before that is said."""
 
 
 @slotted(frozen=True)
@@ -98,6 +101,17 @@ class MetadataFailed(Event):
     error: KafkaError
 
 
+@slotted()
+class HostsUnknown(Event):
+    """None of the bootstrap servers has a name that can be resolved, and no broker has ever answered.
+
+    It is a mistake then, most likely; once one has answered, it is the name service that is in trouble. They are looked
+    up again: this is said with each failure.
+    """
+
+    error: KafkaError
+
+
 class Metadata:
     """The machine that keeps the picture fresh.
 
@@ -149,6 +163,7 @@ class Metadata:
         self._in_flight: Send | None = None
         self._outdated = False  # something new was wanted while a request was in flight
         self._failures = 0
+        self._unresolved = 0  # failures in a row for names that cannot be resolved
         self._seeking_since: float | None = None  # the first request without a good answer since
         self._unsettled = 0  # replies in a row in which a wanted topic was not usable yet
         self._forgotten: set[str] = set()  # topics of which an answer is believed only if it was asked for since
@@ -296,9 +311,17 @@ class Metadata:
         self.last_error = error
         if error.code() in REFUSALS or error.code() == KafkaError._UNSUPPORTED_FEATURE:
             self._events.append(MetadataFailed(error))
+        self._unresolved = self._unresolved + 1 if error == KafkaError._RESOLVE else 0
+        if self._knows_no_host(now):
+            self._events.append(HostsUnknown(error))
         if send is self._in_flight:
             self._in_flight = None
             self._on_failure(now)
+
+    def _knows_no_host(self, now: float) -> bool:
+        if self.updates or self._unresolved < len(self.cluster.nodes) or self._seeking_since is None:
+            return False
+        return now - self._seeking_since >= UNKNOWN_HOSTS_S
 
     def _on_failure(self, now: float, at_bootstrap: bool = False) -> None:
         self._failures += 1

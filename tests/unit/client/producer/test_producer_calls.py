@@ -161,6 +161,19 @@ def test_a_topic_that_brokers_deny_is_waited_for_again_as_long_as_there_is_time(
         next(steps)  # the time is over, and the brokers' word is the last
 
 
+def test_who_waits_for_the_brokers_answer_hears_that_there_are_none_and_who_waits_for_the_topic_goes_on(engine):
+    unknown = KafkaError(KafkaError._RESOLVE)
+    answered, known = calls_of(engine).topic_answered("t"), calls_of(engine).topic_known("t", time.monotonic() + 60)
+    next(answered)
+    next(known)
+    for watch in list(engine.accumulators.watches):
+        watch(unknown, None)
+    with pytest.raises(KafkaException) as caught:
+        next(answered)
+    assert caught.value.error == KafkaError._RESOLVE
+    assert isinstance(next(known), Wait)
+
+
 def test_a_topic_that_may_not_be_used_is_not_waited_for_again(engine):
     steps = calls_of(engine).topic_known("t", time.monotonic() + 60)
     next(steps)

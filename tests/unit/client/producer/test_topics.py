@@ -241,6 +241,19 @@ def test_dropping_takes_out_all_that_waits_for_a_topic():
     assert around.made.deadline() is None
 
 
+def test_calls_that_wait_for_a_topic_may_be_taken_out_without_its_records():
+    around = topics()
+    around.made.await_topic("t", print)
+    append(around, b"a")
+    around.made.await_topic("other", print)
+    told = around.made.drop_watchers(KafkaError(KafkaError._RESOLVE))
+    assert [(each.message.topic(), each.callback, each.was_accepted) for each in told] == [
+        ("t", print, False), ("other", print, False)]
+    around.made.await_topic("other", print)
+    assert around.wanted == ["t", "other", "other"]
+    assert [each.message.value() for each in around.made.drop(KafkaError(KafkaError._PURGE_QUEUE))] == [b"a", None]
+
+
 def test_a_function_that_chooses_partitions_sees_each_record_and_no_buffer_is_open():
     seen = []
 

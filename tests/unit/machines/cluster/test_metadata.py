@@ -7,7 +7,12 @@ import pytest
 
 from headrace.errors import KafkaError
 from headrace.machines.backoff import RetryPolicy
-from headrace.machines.cluster.metadata import Metadata, MetadataChanged
+from headrace.machines.cluster.metadata import (
+    UNKNOWN_HOSTS_S,
+    HostsUnknown,
+    Metadata,
+    MetadataChanged,
+)
 from headrace.machines.machine import Send
 from headrace.types.records import NodeAddress
 from headrace.wire import topic_rows
@@ -501,3 +506,31 @@ def test_the_same_said_again_does_not_take_back_a_leader_that_a_broker_has_named
     assert metadata.update_leader("t", 0, 2, 6)
     exchange(metadata, received(topic("t", 1, 5)), 10.0)
     assert metadata.leader("t", 0) == (2, 6)
+
+
+def fail(metadata: Metadata, now: float, code: int) -> bool:
+    """One more failure; whether the hosts are said to be unknown."""
+    send = ask(metadata, now)
+    assert send is not None
+    metadata.on_error(send, KafkaError(code), now)
+    return any(isinstance(event, HostsUnknown) for event in metadata.events())
+
+
+def test_hosts_are_said_to_be_unknown_once_none_could_be_found_for_a_while_and_then_with_each_failure() -> None:
+    metadata = machine()
+    times = [0.0, 2.0, UNKNOWN_HOSTS_S, UNKNOWN_HOSTS_S + 2]
+    assert [fail(metadata, now, KafkaError._RESOLVE) for now in times] == [False, False, True, True]
+
+
+def test_hosts_of_which_one_was_found_are_not_said_to_be_unknown() -> None:
+    metadata = machine()
+    for now in range(0, 60, 4):
+        assert not fail(metadata, now, KafkaError._RESOLVE)
+        assert not fail(metadata, now + 2, KafkaError._TRANSPORT)
+
+
+def test_a_name_service_that_is_down_makes_no_host_unknown_that_has_answered() -> None:
+    metadata = machine()
+    exchange(metadata, reply(), 0.0)
+    metadata.refresh(1.0)
+    assert not any(fail(metadata, now, KafkaError._RESOLVE) for now in range(1, 60, 3))
