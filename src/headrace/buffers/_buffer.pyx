@@ -205,6 +205,9 @@ cdef class BufferPool:
     def answer(self, int64_t data_bytes):
         self.ahead_bytes -= data_bytes
 
+    cdef inline void recount(self, int64_t counted_bytes, int64_t size_bytes) noexcept:
+        self.bytes += size_bytes - counted_bytes
+
     cdef inline bint charge(self, int64_t messages, int64_t size_bytes) noexcept:
         if self.messages and (self.messages + messages > self.max_messages
                               or self.bytes + size_bytes > self.max_bytes):
@@ -1754,13 +1757,14 @@ cdef class RecordAccumulator:
         self._scratch = Block()
 
     def append(self, value=None, key=None, Py_ssize_t partition=-1, timestamp_ms=0, headers=None,
-               callback=None):
-        cdef int woken = self.add(value, key, partition, stamp_of(timestamp_ms), headers, callback)
+               callback=None, int64_t counted_bytes=-1):
+        cdef int woken = self.add(value, key, partition, stamp_of(timestamp_ms), headers, callback, counted_bytes)
         if woken < 0:
             raise queue_full(self._buffer_pool)
         return woken
 
-    cdef int add(self, value, key, Py_ssize_t partition, int64_t timestamp_ms, headers, callback) except -2:
+    cdef int add(self, value, key, Py_ssize_t partition, int64_t timestamp_ms, headers, callback,
+                 int64_t counted_bytes) except -2:
         # As `append`, but -1 when the pool is used up.
         cdef Fields fields
         cdef int64_t size
@@ -1786,7 +1790,7 @@ cdef class RecordAccumulator:
             if timestamp_ms < 0:
                 self.check(size, partition)
                 raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
-            woken = self.put(partition, timestamp_ms, headrace_now_ns(), &fields, size, callback, None)
+            woken = self.put(partition, timestamp_ms, headrace_now_ns(), &fields, size, callback, None, counted_bytes)
         if woken > 0 and self._direct is not None and self._linger_s == 0 and self.send_directly(self._opened):
             woken = 0
         return woken
@@ -1840,7 +1844,7 @@ cdef class RecordAccumulator:
         return 0
 
     cdef int put(self, Py_ssize_t partition, int64_t timestamp_ms, int64_t now_ns, const Fields *fields, int64_t size,
-                 callback, listener) except -2:
+                 callback, listener, int64_t counted_bytes) except -2:
         # Append a record; WAKE or 0, -1 when the pool is used up. The clock is read once for each: it is not cheap.
         cdef ClosedBatch batch
         cdef int woken = 0
@@ -1849,7 +1853,9 @@ cdef class RecordAccumulator:
         cdef double appended_at
         self.check(size, partition)
         cdef int64_t cost = OVERHEAD + size + (CALLBACK if callback is not None else 0)
-        if not self._buffer_pool.charge(1, cost):
+        if counted_bytes >= 0:
+            self._buffer_pool.recount(counted_bytes, cost)
+        elif not self._buffer_pool.charge(1, cost):
             return -1
         if timestamp_ms == 0:
             timestamp_ms = now_ns // 1_000_000
@@ -2208,7 +2214,7 @@ def append_columns(RecordAccumulator accumulator not None, int64_t start, int64_
                 timestamp = 0 if timestamp_view is None else (<const int64_t *> timestamp_view.start)[row]
                 if timestamp < 0:
                     raise ValueError(f"timestamp must not be negative: {timestamp}")
-                if accumulator.put(partition, timestamp, now_ns, &fields, size, None, listener) < 0:
+                if accumulator.put(partition, timestamp, now_ns, &fields, size, None, listener, -1) < 0:
                     break
                 row += 1
     except Exception as refused:
@@ -2249,7 +2255,7 @@ cdef class ProduceFastPath:
         if found is not None:
             if self._pool.messages < FEW:
                 self._turns.aside()
-            woken = (<RecordAccumulator> found).add(value, key, partition, stamp, headers, callback)
+            woken = (<RecordAccumulator> found).add(value, key, partition, stamp, headers, callback, -1)
         if woken < 0:
             self._otherwise(topic, value, key, partition, stamp, headers, callback)
         elif woken:
@@ -2453,7 +2459,7 @@ cdef class AIOProduceFastPath:
                     accumulator = <RecordAccumulator> found
                     delivery = DeliveryFuture.__new__(DeliveryFuture)
                     delivery._make_future = self._make_future
-                    woken = accumulator.add(value, key, partition, stamp, headers, delivery)
+                    woken = accumulator.add(value, key, partition, stamp, headers, delivery, -1)
             except Exception:
                 pass  # what refused it once refuses it again
         if woken < 0:

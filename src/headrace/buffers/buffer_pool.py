@@ -79,6 +79,11 @@ class BufferPool:
             self.messages -= messages
             self.bytes -= size_bytes
 
+    def recount(self, counted_bytes: int, size_bytes: int) -> None:
+        """A record that is counted costs something else from now on. It fits, for it was never away."""
+        with self._lock:
+            self.bytes += size_bytes - counted_bytes
+
     def answer(self, data_bytes: int) -> None:
         """Brokers are done with a batch; its reports may still wait."""
         with self._lock:

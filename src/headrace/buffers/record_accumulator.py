@@ -106,6 +106,7 @@ class RecordAccumulator:
         timestamp_ms: int = 0,
         headers: Any = None,
         callback: Any = None,
+        counted_bytes: int = -1,
     ) -> int:
         """Put a record behind the others of its partition.
 
@@ -116,6 +117,8 @@ class RecordAccumulator:
             timestamp_ms: milliseconds since the epoch, 0 for now.
             headers: a mapping or pairs.
             callback: kept for the delivery report.
+            counted_bytes: what the pool counts for this record already, in place of which it counts what the record
+                costs here: there is always room for it. -1: it is a new record.
 
         Returns:
             `WAKE` or 0, which it also is when the record is on its way to the broker already.
@@ -128,7 +131,7 @@ class RecordAccumulator:
             TypeError: key, value or headers are of a wrong type.
             ValueError: the timestamp is negative.
         """
-        woken = self.add_row(value, key, partition, milliseconds(timestamp_ms), headers, callback, None)
+        woken = self.add_row(value, key, partition, milliseconds(timestamp_ms), headers, callback, None, counted_bytes)
         if woken and self._direct and not self._linger_s and self._send_directly(self._opened):
             return 0
         return woken
@@ -163,7 +166,8 @@ class RecordAccumulator:
         return True
 
     def add_row(
-        self, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any, listener: Any
+        self, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any, listener: Any,
+        counted_bytes: int = -1,
     ) -> int:
         """`append`, for a row of columns as well."""
         raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
@@ -172,7 +176,9 @@ class RecordAccumulator:
         cost = size if callback is None else size + CALLBACK_BYTES
         self._check(size, partition, timestamp_ms)
         with self._lock:
-            if not self._pool.take(1, cost):
+            if counted_bytes >= 0:
+                self._pool.recount(counted_bytes, cost)
+            elif not self._pool.take(1, cost):
                 raise queue_full(self._pool)
             now_ms = time.time_ns() // 1_000_000
             at_random, woken = partition < 0 and self._is_at_random(raw_key), 0

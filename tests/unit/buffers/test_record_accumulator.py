@@ -25,6 +25,22 @@ def test_records_of_a_partition_leave_in_the_order_of_append(twin: Any) -> None:
     assert out == {p: [b"%d" % n for n in range(200) if n % 3 == p] for p in range(3)}
 
 
+def test_a_record_that_the_pool_counts_already_has_room_and_costs_what_it_costs_here(twin: Any) -> None:
+    accumulator, pool = make(twin, messages=1, size=100)
+    assert pool.take(1, 90)
+    accumulator.append(b"value", b"key", 0, counted_bytes=90)
+    accumulator.append(bytes(60), None, 0, counted_bytes=0)  # more than there is room for: it was never away
+    assert (pool.messages, pool.bytes) == (1, 24 + 76)
+    with pytest.raises(BufferError):
+        accumulator.append(b"new", None, 0)
+    for refused in ({"partition": 9}, {"value": bytes(2_000_000)}):
+        with pytest.raises(KafkaException):
+            accumulator.append(**refused, counted_bytes=24)
+    assert (pool.messages, pool.bytes) == (1, 24 + 76)
+    opened, = accumulator.ready(math.inf)
+    assert (opened.count, opened.cost_bytes) == (2, 24 + 76)
+
+
 def test_append_wakes_for_the_first_record_of_a_partition_and_for_a_full_batch(twin: Any) -> None:
     accumulator, _ = make(twin, batch_count=3)
     assert [accumulator.append(b"x", None, 0) for _ in range(7)] == [1, 0, 1, 1, 0, 1, 1]

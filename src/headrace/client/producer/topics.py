@@ -365,13 +365,11 @@ class TopicAccumulators:
                 if record.cost_bytes is None:
                     watchers.append(record.callback)
                     continue
-                self._buffer_pool.release(1, record.cost_bytes)  # `append` counts it again
+                # It counts all the time: else its room could be taken, and a flush would take it for delivered.
                 try:
-                    self._append(accumulator, record)
-                except KafkaException as refused:  # no such partition; or full, because another thread was faster
-                    dead = record.failed(info.name, refused.error)
-                    dead.cost_bytes = record.cost_bytes if self._buffer_pool.take(1, record.cost_bytes) else None
-                    failed.append(dead)
+                    self._append(accumulator, record, record.cost_bytes)
+                except KafkaException as refused:  # no such partition
+                    failed.append(record.failed(info.name, refused.error))
             self.all[info.name] = accumulator
             if self._refusal is None and self._choose is None:
                 self.open[info.name] = accumulator
@@ -380,8 +378,9 @@ class TopicAccumulators:
             watcher(None, None)
         return failed
 
-    def _append(self, accumulator: RecordAccumulator, record: _Waiting) -> None:
+    def _append(self, accumulator: RecordAccumulator, record: _Waiting, counted_bytes: int) -> None:
         partition = record.partition
         if partition == PARTITION_UA and self._choose is not None:
             partition = self._choose(accumulator.topic, record.key, record.value, accumulator.partition_count)
-        accumulator.append(record.value, record.key, partition, record.timestamp_ms, record.headers, record.callback)
+        accumulator.append(record.value, record.key, partition, record.timestamp_ms, record.headers, record.callback,
+                           counted_bytes)

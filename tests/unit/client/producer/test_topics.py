@@ -116,7 +116,29 @@ def test_a_partition_that_does_not_exist_fails_its_record_alone():
     (failed,) = around.made.on_cluster(cluster())
     assert failed.message.error() == KafkaError._UNKNOWN_PARTITION
     assert failed.message.value() == b"bad"
+    assert around.buffer_pool.messages == 2  # it counts until its report is served
     assert values(around.made.open["t"]) == [b"good"]
+
+
+def test_a_record_counts_all_the_time_while_it_leaves_for_the_buffer():
+    seen = []
+
+    def choose(topic, key, value, partition_count):
+        """Called in the midst of it, as other threads may look then: one that flushes, one that waits for room."""
+        seen.append(around.buffer_pool.messages)
+        with pytest.raises(BufferError):
+            around.made.accumulator_of("known").append(b"another")
+        return int(value)
+
+    around = topics(max_messages=1, partitioner=choose)
+    around.made.await_topic("known", lambda error, message: None)
+    known = TopicInfo("known", UUID(int=9), partitions={0: PartitionInfo(1)})
+    around.made.on_cluster(Cluster(nodes={}, topics={"known": known}))
+    append(around, b"1", callback=print)
+    assert around.made.on_cluster(cluster()) == []
+    assert seen == [1]
+    assert values(around.made.all["t"]) == [b"1"]
+    assert around.buffer_pool.messages == 1
 
 
 def test_a_topic_that_was_made_anew_with_fewer_partitions_has_only_those():
