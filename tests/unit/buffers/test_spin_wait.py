@@ -18,8 +18,8 @@ def test_a_spin_wait_ends_when_it_is_told(twin: Any) -> None:
         spin_wait.notify()
 
     teller = threading.Thread(target=tell)
-    teller.start()
     began = time.monotonic()
+    teller.start()
     while not happened.is_set() and time.monotonic() < began + 10:
         spin_wait.wait(happened.is_set, 10)
     assert 0.04 < time.monotonic() - began < 5
@@ -42,11 +42,14 @@ def test_a_spin_wait_does_not_begin_when_it_has_happened(twin: Any) -> None:
 
 def test_other_threads_run_while_one_watches(twin: Any) -> None:
     spin_wait, counted = twin.SpinWait(), 0
-    watcher = threading.Thread(target=spin_wait.wait, args=(lambda: False, 0.2))
+    watcher = threading.Thread(target=spin_wait.wait, args=(lambda: counted > 1_000, 10))
+    began = time.monotonic()
     watcher.start()
     while watcher.is_alive():
         counted += 1
-    assert counted > 1_000
+        if counted == 1_001:
+            spin_wait.notify()
+    assert time.monotonic() - began < 5
 
 
 def test_what_the_question_of_a_spin_wait_raises_ends_it(twin: Any) -> None:

