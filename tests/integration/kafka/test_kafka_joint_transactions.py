@@ -190,7 +190,7 @@ def test_a_commit_whose_answer_was_lost_is_found_by_its_marker(site: KafkaCluste
 
 
 def test_a_transaction_that_takes_too_long_is_written_again(site: KafkaCluster) -> None:
-    query = Query(site, **{"kafka.transaction.timeout.ms": "1000"})
+    query = Query(site, **{"kafka.transaction.timeout.ms": "4000"})
     begun = query.begin()
     reports: list[TaskReport | None] = [query.task(begun, 0, number) for number in range(2)]
     until(lambda: refused(query, reports), 30)

@@ -63,7 +63,7 @@ def rest_of(cluster: KafkaCluster, group: str, topic: str, expected: int = 0) ->
     with ShareConsumer(settings(cluster, group, mode="explicit")) as consumer:
         consumer.subscribe([topic])
         began = last = time.monotonic()
-        while (now := time.monotonic()) < last + QUIET_S or (len(found) < expected and now < began + 15):
+        while (now := time.monotonic()) < last + QUIET_S or (len(found) < expected and now < began + 60):
             for message in consumer.poll(0.3):
                 consumer.acknowledge(message, RENEW)
                 place = (message.partition(), message.offset())
@@ -164,16 +164,16 @@ def test_a_record_is_given_up_after_as_many_deliveries_as_the_group_allows(queue
 
 
 def test_a_record_that_is_renewed_is_held_beyond_its_lock(queues: KafkaCluster, topic: str) -> None:
-    prepare(queues, topic, record_lock_duration_ms="2000")
+    prepare(queues, topic, record_lock_duration_ms="5000")
     fill(queues, topic, 2, 1)
     with ShareConsumer(settings(queues, topic, mode="explicit")) as consumer:
         consumer.subscribe([topic])
         kept, lost = take(consumer, 2)
-        assert consumer.acquisition_lock_timeout_ms() == 2000
-        for _ in range(4):
+        assert consumer.acquisition_lock_timeout_ms() == 5000
+        for _ in range(4):  # longer than the lock in all, and each time so much less that a machine may stop besides
             consumer.acknowledge(kept, RENEW)
             assert consumer.commit_sync() == {TopicPartition(topic, 0): None}
-            time.sleep(0.8)
+            time.sleep(1.5)
         consumer.acknowledge(lost)
         [error] = consumer.commit_sync().values()
         assert isinstance(error, KafkaException)
@@ -229,7 +229,7 @@ def test_no_more_records_than_the_limit_are_taken_where_the_limit_is_strict(queu
 
 
 def test_a_large_batch_comes_whole_and_once_to_who_works_slowly(queues: KafkaCluster, topic: str) -> None:
-    prepare(queues, topic, record_lock_duration_ms="1000")
+    prepare(queues, topic, record_lock_duration_ms="8000")
     with Producer({**queues.connection, "linger.ms": 1000}) as producer:
         for i in range(800):
             producer.produce(topic, str(i).encode(), partition=0)
@@ -241,7 +241,7 @@ def test_a_large_batch_comes_whole_and_once_to_who_works_slowly(queues: KafkaClu
             messages = list(consumer.poll(10))
             found += messages
             time.sleep(len(messages) * 0.001)  # less than the lock, all in all; 16 times 50 took longer than their lock
-            time.sleep(0.15 if messages else 0)
+            time.sleep(0.6 if messages else 0)
         consumer.commit_sync()
     assert len(found) == len(places(found)) == 800
     assert {message.delivery_count() for message in found} == {1}
@@ -289,9 +289,13 @@ def test_a_late_acceptance_is_confirmed_where_the_group_is_done_with_the_record(
         slow.subscribe([topic])
         late = take(slow, 2)
         quick.subscribe([topic])
-        for message in take(quick, 2):  # as soon as the locks are over
-            quick.acknowledge(message)
-        assert quick.commit_sync() == {TopicPartition(topic, 0): None}
+
+        def is_done() -> bool:
+            for message in take(quick, 2):  # as soon as the locks are over
+                quick.acknowledge(message)
+            return quick.commit_sync() == {TopicPartition(topic, 0): None}
+
+        until(is_done)  # a machine may stop for as long as a lock
         for message in late:
             slow.acknowledge(message)
         assert slow.commit_sync() == {TopicPartition(topic, 0): None}
@@ -300,10 +304,10 @@ def test_a_late_acceptance_is_confirmed_where_the_group_is_done_with_the_record(
 
 def test_a_member_that_does_not_poll_leaves_and_comes_back(queues: KafkaCluster, topic: str) -> None:
     prepare(queues, topic)
-    with ShareConsumer(settings(queues, topic, **{"max.poll.interval.ms": 1500})) as consumer:
+    with ShareConsumer(settings(queues, topic, **{"max.poll.interval.ms": 3000})) as consumer:
         consumer.subscribe([topic])
         assert consumer.poll(1).is_empty()
-        time.sleep(3)
+        time.sleep(4.5)
         fill(queues, topic, 10)
         found: list[Any] = []
         with pytest.raises(KafkaException) as raised:  # as librdkafka's does
