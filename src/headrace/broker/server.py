@@ -36,6 +36,8 @@ _log = logging.getLogger("headrace.broker")
 _FIRST_BYTES = 1 << 20
 _COALESCED_BYTES = 32 << 10
 _MAX_WAITING_FRAMES = 64
+_MAX_WAITING_BYTES = 16 << 20
+"""One frame more may be about to arrive: that is the most that a connection holds."""
 _ACCEPT_STEPS = 5
 """Turns of the loop from accepting a connection to its protocol, with some to spare."""
 
@@ -143,7 +145,7 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _pace(self) -> None:
         """Stop reading from a client that is far ahead."""
-        ahead = len(self._frames) > _MAX_WAITING_FRAMES
+        ahead = len(self._frames) > _MAX_WAITING_FRAMES or sum(map(len, self._frames)) > _MAX_WAITING_BYTES
         if ahead is self._reading_paused or self._transport.is_closing():
             return
         if ahead:

@@ -100,9 +100,9 @@ class MemoryTransport(asyncio.Transport):
         while self._held and self._is_open and not self.is_held:
             data = self._held.popleft()
             while data and self._is_open:
-                buffer = memoryview(self._protocol.get_buffer(len(data)))
-                size = min(len(buffer), len(data))
-                buffer[:size] = data[:size]
+                with memoryview(self._protocol.get_buffer(len(data))) as buffer:  # it may have to grow afterwards
+                    size = min(len(buffer), len(data))
+                    buffer[:size] = data[:size]
                 self._protocol.buffer_updated(size)
                 data = data[size:]
 

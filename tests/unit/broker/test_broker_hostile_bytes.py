@@ -1,13 +1,19 @@
 """Bytes that are no requests close their own connection and nothing else; slow and greedy clients hurt no one."""
 
+import asyncio
 import os
 import random
 import struct
+import uuid
 
 import pytest
 
 from headrace.testing import BrokerSettings, EmbeddedBroker
+from headrace.testing.memory_network import MemoryNetwork, MemoryTransport
+from headrace.testing.simulated_clock import SimulatedLoop
+from headrace.types.records import NodeAddress
 from headrace.wire.frame import encode_request
+from headrace.wire.frame_reader import FrameReader
 from headrace.wire.messages.cluster.metadata import MetadataRequest
 from headrace.wire.messages.consumer.fetch import FetchPartition, FetchRequest, FetchTopic
 from tests.support.raw_client import ASK_VERSIONS, RawClient, batch_of, produce_request
@@ -100,6 +106,48 @@ def test_many_requests_at_once_are_answered_in_order(broker: EmbeddedBroker) -> 
         order = [struct.unpack(">i", client.read_frame()[:4])[0] for _ in sizes]
     assert order == list(range(1, len(sizes) + 1))
     assert broker.end_offsets("t") == [len(sizes)]
+
+
+class Heard(asyncio.BufferedProtocol):
+    """A client's end, which keeps the correlation ids of what it is told."""
+
+    def __init__(self) -> None:
+        self.order: list[int] = []
+        self._reader = FrameReader(1 << 20)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, MemoryTransport)
+        self.transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.order += [struct.unpack(">i", frame[:4])[0] for frame in self._reader.advance(nbytes)]
+
+
+def test_no_more_is_received_behind_a_request_that_waits_than_a_few_large_ones() -> None:
+    batch = batch_of([b"x" * 900_000])
+    frames = [b"".join(encode_request(produce_request("t", 0, batch), 9, number, "greedy")) for number in range(2, 42)]
+    waits = FetchRequest(max_wait_ms=600_000, min_bytes=1, topics=[FetchTopic(topic="t", partitions=[
+        FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=99)])])
+
+    async def work() -> None:
+        network = MemoryNetwork(1, random.Random(1), BrokerSettings(), uuid.uuid4)
+        network.cluster.catalog.create("t", 1, 1)
+        client = Heard()
+        await network.way_of("greedy")(client, NodeAddress(1, "node-1", 9001))
+        client.transport.write(b"".join(encode_request(waits, 11, 1, "greedy")))
+        for frame in frames:
+            client.transport.write(frame)
+        await asyncio.sleep(1)
+        assert client.transport.peer.is_held
+        network.append("t", 0, bytearray(batch))
+        await asyncio.sleep(1)
+        assert client.order == list(range(1, 42))
+        assert not client.transport.peer.is_held
+
+    SimulatedLoop().run(work())
 
 
 def test_a_client_that_does_not_read_is_served_no_further(broker: EmbeddedBroker) -> None:
