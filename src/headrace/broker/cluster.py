@@ -7,7 +7,7 @@ done with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
@@ -133,13 +133,14 @@ class BrokerCluster:
             if topic is not None and share is not None and topic.partitions[index].leader_id == node_id:
                 share.release(member_id)
 
-    def create_topic(self, name: str) -> Topic:
-        """Make a topic with the broker's default numbers.
+    def create_topic(self, name: str, beside: Collection[str] = ()) -> Topic:
+        """Make a topic with the broker's default numbers; `beside` as in `Catalog.collision`.
 
         Raises:
             ApiError: the name is not legal.
         """
-        return self.catalog.create(name, self.settings.default_partitions, self.default_replication_factor)
+        return self.catalog.create(name, self.settings.default_partitions, self.default_replication_factor,
+                                   beside=beside)
 
     @property
     def default_replication_factor(self) -> int:

@@ -92,6 +92,23 @@ def test_a_topic_whose_name_collides_does_not_appear_where_it_is_asked_for() -> 
             "a_b": ConfluentError.UNKNOWN_TOPIC_OR_PART, "c_d": 0}
 
 
+def test_topics_of_one_request_do_not_collide_with_each_other_but_with_all_that_come_later(
+    admin: AdminClient, three_nodes: EmbeddedBroker,
+) -> None:
+    for future in admin.create_topics([NewTopic("a.b", 1), NewTopic("a_b", 1)]).values():
+        future.result(10)
+    with RawClient(three_nodes) as client:
+        reply = client.call(MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in ("c.d", "c_d", "a.b")]))
+    assert {each.name: each.error_code for each in reply.topics} == {"c.d": 0, "c_d": 0, "a.b": 0}
+    again = admin.create_topics([NewTopic(name, 1) for name in ("a.b", "a_b", "c.d", "e_f", "e.f")])
+    assert [code_of(again[name]) for name in ("a.b", "a_b", "c.d")] == [ConfluentError.TOPIC_ALREADY_EXISTS] * 3
+    for first, other in (("a.b", "a_b"), ("c_d", "c.d"), ("e.f", "e_f")):
+        admin.delete_topics([first])[first].result(10)
+        assert code_of(admin.create_topics([NewTopic(first, 1)])[first]) == ConfluentError.TOPIC_EXCEPTION
+        admin.delete_topics([other])[other].result(10)
+        admin.create_topics([NewTopic(first, 1)])[first].result(10)
+
+
 def test_the_rights_to_a_name_are_told_without_a_topic_of_that_name(broker: EmbeddedBroker) -> None:
     with RawClient(broker) as client:
         topics = [MetadataRequestTopic(name=name) for name in ("not.there", "no spaces")]

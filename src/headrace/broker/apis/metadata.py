@@ -41,7 +41,8 @@ def metadata(call: ApiCall, request: MetadataRequest) -> MetadataResponse:
         topics = [_described(call, topic) for topic in cluster.catalog.topics.values()]
     else:
         each_once = {(each.name, each.topic_id): each for each in wanted}
-        topics = [_asked_for(call, each, request.allow_auto_topic_creation) for each in each_once.values()]
+        beside = {each.name for each in wanted if each.name is not None} - cluster.catalog.topics.keys()
+        topics = [_asked_for(call, each, beside, request.allow_auto_topic_creation) for each in each_once.values()]
     if request.include_topic_authorized_operations:
         for topic in topics:
             # Rights belong to names: Kafka tells those to a topic that is not there, too.
@@ -56,7 +57,9 @@ def metadata(call: ApiCall, request: MetadataRequest) -> MetadataResponse:
     )
 
 
-def _asked_for(call: ApiCall, wanted: MetadataRequestTopic, may_create: bool) -> MetadataResponseTopic:
+def _asked_for(
+    call: ApiCall, wanted: MetadataRequestTopic, beside: set[str], may_create: bool
+) -> MetadataResponseTopic:
     catalog = call.cluster.catalog
     try:
         if wanted.name is None or (call.version >= _IDS_FROM and wanted.topic_id != ZERO_UUID):
@@ -64,8 +67,8 @@ def _asked_for(call: ApiCall, wanted: MetadataRequestTopic, may_create: bool) ->
         check_name(wanted.name)
         found = catalog.topics.get(wanted.name)
         if (found is None and may_create and call.cluster.settings.auto_create_topics
-                and catalog.collision(wanted.name) is None):
-            found = call.cluster.create_topic(wanted.name)
+                and catalog.collision(wanted.name, beside) is None):
+            found = call.cluster.create_topic(wanted.name, beside)
         if found is None:
             raise ApiError(KafkaError.UNKNOWN_TOPIC_OR_PART)
         return _described(call, found)

@@ -45,12 +45,13 @@ _FROM_TOPIC, _FROM_DEFAULT = 1, 5
 def create_topics(call: ApiCall, request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Make topics; each succeeds or fails by itself, a name given twice fails."""
     names = [wanted.name for wanted in request.topics]
+    beside = set(names) - call.cluster.catalog.topics.keys()
     replies = {}
     for wanted in request.topics:
         try:
             if names.count(wanted.name) > 1:
                 raise ApiError(KafkaError.INVALID_REQUEST, f"Topic '{wanted.name}' is in the request more than once")
-            topic = _create(call, wanted, request.validate_only)
+            topic = _create(call, wanted, beside, request.validate_only)
             replies[wanted.name] = _created(topic)
         except ApiError as error:
             replies[wanted.name] = CreatableTopicResult(
@@ -58,7 +59,7 @@ def create_topics(call: ApiCall, request: CreateTopicsRequest) -> CreateTopicsRe
     return CreateTopicsResponse(topics=list(replies.values()))
 
 
-def _create(call: ApiCall, wanted: CreatableTopic, validate_only: bool) -> Topic:
+def _create(call: ApiCall, wanted: CreatableTopic, beside: set[str], validate_only: bool) -> Topic:
     cluster = call.cluster
     assignment = _assignment(wanted)
     count = cluster.settings.default_partitions if wanted.num_partitions == _DEFAULT else wanted.num_partitions
@@ -69,7 +70,7 @@ def _create(call: ApiCall, wanted: CreatableTopic, validate_only: bool) -> Topic
         raise ApiError(KafkaError.INVALID_CONFIG, f"No value is given for {', '.join(missing)}")
     return cluster.catalog.create(
         wanted.name, count, factor, {name: str(value) for name, value in overrides.items()}, assignment,
-        validate_only=validate_only)
+        validate_only=validate_only, beside=beside)
 
 
 def _assignment(wanted: CreatableTopic) -> list[list[int]] | None:
@@ -168,8 +169,7 @@ def _delete_records(call: ApiCall, name: str, wanted: DeleteRecordsPartition) ->
 
 
 SERVES = (
-    ServedApi(CreateTopicsRequest, create_topics, "At most 10,000 partitions. Two topics of one request whose "
-              "names differ in `.` and `_` only: the second is refused."),
+    ServedApi(CreateTopicsRequest, create_topics, "At most 10,000 partitions."),
     ServedApi(DeleteTopicsRequest, delete_topics),
     ServedApi(CreatePartitionsRequest, create_partitions),
     ServedApi(DeleteRecordsRequest, delete_records),

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ class Catalog:
         self.cluster_id = "headrace-" + new_uuid().hex[:13]
         self.topics: dict[str, Topic] = {}
         self.by_id: dict[UUID, Topic] = {}
-        self._names_as_metrics: dict[str, str] = {}
+        self._names_by_metric: dict[str, list[str]] = {}
         self.group_overrides: dict[str, dict[str, str]] = {}
         self._node_ids = node_ids
         self._directory = directory
@@ -81,7 +81,7 @@ class Catalog:
 
     def create(
         self, name: str, partition_count: int, replication_factor: int, overrides: dict[str, str] | None = None,
-        assignment: list[list[int]] | None = None, *, validate_only: bool = False,
+        assignment: list[list[int]] | None = None, *, validate_only: bool = False, beside: Collection[str] = (),
     ) -> Topic:
         """Make a topic.
 
@@ -92,12 +92,13 @@ class Catalog:
             overrides: settings that differ from the defaults.
             assignment: node ids of each partition instead of count and factor.
             validate_only: check, and make nothing.
+            beside: topics that are no collision; see `collision`.
 
         Raises:
             ApiError: the name, a number or a setting is not allowed, or the topic exists.
         """
         overrides = overrides or {}
-        self._check_new(name, overrides)
+        self._check_new(name, overrides, beside)
         placed = self._placed(partition_count, replication_factor, assignment)
         topic = Topic(name, self._new_uuid())
         topic.configure(dict(overrides))
@@ -113,19 +114,19 @@ class Catalog:
     def delete(self, topic: Topic) -> None:
         """Remove a topic and its data; fetches that wait for it learn of it."""
         del self.topics[topic.name], self.by_id[topic.id]
-        if self.collision(topic.name) == topic.name:
-            del self._names_as_metrics[_as_metric(topic.name)]
+        self._names_by_metric[_as_metric(topic.name)].remove(topic.name)
         self.save()
         for partition in topic.partitions:
             partition.log.delete()
             partition.wake()
 
-    def collision(self, name: str) -> str | None:
-        """The topic, if there is one, whose name differs from this one in nothing but `.` and `_`.
+    def collision(self, name: str, beside: Collection[str] = ()) -> str | None:
+        """A topic, if there is one, whose name differs from this one in nothing but `.` and `_`.
 
-        Kafka has no two such topics: their metrics would have the same name.
+        Kafka makes no topic beside such a one: their metrics would have the same name. It looks before it carries a
+        request out, so topics that the same request has made do not count: `beside`.
         """
-        return self._names_as_metrics.get(_as_metric(name))
+        return next((each for each in self._names_by_metric.get(_as_metric(name), ()) if each not in beside), None)
 
     def grow(self, topic: Topic, count: int, assignment: list[list[int]] | None = None, *,
              validate_only: bool = False) -> None:
@@ -206,7 +207,7 @@ class Catalog:
     def _add(self, topic: Topic) -> None:
         self.topics[topic.name] = topic
         self.by_id[topic.id] = topic
-        self._names_as_metrics.setdefault(_as_metric(topic.name), topic.name)
+        self._names_by_metric.setdefault(_as_metric(topic.name), []).append(topic.name)
 
     def _new_partition(self, name: str, index: int, replicas: list[int]) -> Partition:
         if (folder := self._folder(name, index)) is not None:
@@ -231,11 +232,11 @@ class Catalog:
         usage = shutil.disk_usage(self._directory)
         return usage.total, usage.free
 
-    def _check_new(self, name: str, overrides: dict[str, str]) -> None:
+    def _check_new(self, name: str, overrides: dict[str, str], beside: Collection[str]) -> None:
         check_name(name)
         if name in self.topics:
             raise ApiError(KafkaError.TOPIC_ALREADY_EXISTS, f"There is a topic '{name}' already")
-        if (other := self.collision(name)) is not None:
+        if (other := self.collision(name, beside)) is not None:
             raise ApiError(KafkaError.TOPIC_EXCEPTION, f"Topic name '{name}' differs from that of topic '{other}' in "
                            "nothing but '.' and '_'")
         if wrong := invalid_config(overrides):
