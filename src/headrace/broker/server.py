@@ -148,11 +148,11 @@ class ClientConnection(asyncio.BufferedProtocol):
         ahead = len(self._frames) > _MAX_WAITING_FRAMES or sum(map(len, self._frames)) > _MAX_WAITING_BYTES
         if ahead is self._reading_paused or self._transport.is_closing():
             return
+        self._reading_paused = ahead
         if ahead:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
-        self._reading_paused = ahead
 
     def _serve(self, frame: bytes | bytearray | memoryview) -> None:
         try:
