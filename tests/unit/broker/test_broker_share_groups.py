@@ -242,6 +242,26 @@ def test_a_group_begins_where_its_setting_says(reset: str, offset: int) -> None:
     assert bench.cluster.shares.get(bench.cluster.shares.of_group("g")[0]).records.start_offset == offset
 
 
+def test_a_group_that_has_done_nothing_begins_by_its_settings_again_once_it_was_empty() -> None:
+    bench = Bench(reset="latest")
+    bench.join("a")
+    bench.write(2)
+    assert bench.take(0) == []
+    assert bench.beat("a", -1).error_code == 0
+    bench.write(1)
+    bench.join("b")
+    assert bench.take(0, "b") == []
+    assert bench.beat("b", -1).error_code == 0
+    bench.cluster.group_configs.configure("g", {"share.auto.offset.reset": "earliest"})
+    bench.join("c", "d")
+    assert bench.take(0, "c") == [(0, 2, 1)]
+    bench.cluster.group_configs.configure("g", {"share.auto.offset.reset": "latest"})
+    assert bench.beat("d", -1).error_code == 0
+    assert bench.say(1, 0, 0, member="c") == 0
+    assert bench.beat("c", -1).error_code == 0
+    assert bench.begins_at() == 0, "what is written down stays"
+
+
 @pytest.mark.parametrize(("text", "expected"), [
     ("by_duration:PT1H", 3_600_000), ("by_duration:P1DT2H3M4.5S", 93_784_500), ("by_duration:P2D", 172_800_000),
     ("by_duration:", None), ("by_duration:P", None), ("by_duration:PT", None), ("by_duration:-PT1S", None)])

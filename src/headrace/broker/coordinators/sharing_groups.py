@@ -183,6 +183,7 @@ class SharingGroup:
         self.epoch += 1
         if not self.members:
             self.planned_epoch, self._parts = self.epoch, {}
+            self._parent.emptied(self)
 
 
 class SharingGroups:
@@ -257,6 +258,10 @@ class SharingGroups:
     def prepare(self, group: SharingGroup) -> None:
         """Let the leaders of all partitions that a group reads know of it."""
         self._shares.prepare(_keys(group.id, group.wanted()))
+
+    def emptied(self, group: SharingGroup) -> None:
+        """The last member of a group is gone."""
+        self._shares.begin_anew(group.id)
 
     def is_prepared(self, group_id: str, topic_id: UUID, index: int) -> bool:
         """Whether the leader of a partition knows of a group."""

@@ -92,6 +92,15 @@ class SharePartitions:
         made.written_start = offset
         self._journal.append([self._entry(key, made)])
 
+    def begin_anew(self, group_id: str) -> None:
+        """A group has no members any more. Where it has done nothing, it begins by its settings the next time: leaders
+        in Kafka let go then of what is not written down.
+        """
+        for key in self.of_group(group_id):
+            found = self._known[key]
+            if found is not None and found.written_start < 0 and not found.records:
+                self._known[key] = None
+
     def groups(self) -> set[str]:
         """Every group that has a partition."""
         return {key.group_id for key in self._known}
