@@ -82,7 +82,8 @@ class BrokerCluster:
         self.catalog = Catalog([node.id for node in nodes], self.purgatory, new_uuid, directory)
         self.offsets = OffsetStore(None if directory is None else directory / "offsets.journal")
         self.groups = Groups(settings, self.deadlines, self.purgatory, new_uuid)
-        self.planned_groups = PlannedGroups(settings, self.deadlines, self.catalog)
+        self.planned_groups = PlannedGroups(settings, self.deadlines, self.catalog,
+                                            None if directory is None else directory / "groups.journal")
         self.group_configs = GroupConfigs(settings, self.catalog)
         self.shares = SharePartitions(self.group_configs, self.deadlines, self.purgatory,
                                       None if directory is None else directory / "shares.journal")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import count
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -39,11 +40,11 @@ SESSION_S, REBALANCE_S = 45.0, 60.0
 class Coordinator:
     """A broker of one node, without sockets, and its clock. The topic "t" has four partitions."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, directory: Path | None = None, **settings: Any) -> None:
         ids = count(1)
         self.cluster = BrokerCluster([BrokerNode(1, "h", 1, True)], BrokerSettings(**settings), SERVED,
-                                     lambda: UUID(int=next(ids)))
-        self.topic = self.cluster.catalog.create("t", 4, 1)
+                                     lambda: UUID(int=next(ids)), directory)
+        self.topic = self.cluster.catalog.topics.get("t") or self.cluster.catalog.create("t", 4, 1)
         self.now = 0.0
 
     def call(self, version: int = 1) -> ApiCall:
@@ -202,6 +203,27 @@ def test_a_broker_of_before_offers_such_groups_and_refuses_them() -> None:
     assert group.error_code == K.UNSUPPORTED_VERSION
     assert BrokerSettings.of_kafka("3.9").group_version == 0
     assert BrokerSettings.of_kafka("4.0").group_version == 1
+
+
+def test_members_of_before_a_restart_are_told_to_join_again_and_a_group_that_was_deleted_stays_so(
+    tmp_path: Path,
+) -> None:
+    before = Coordinator(tmp_path)
+    assert given(before.join("a")) == [0, 1, 2, 3]
+    assert before.beat("b", 1).error_code == K.UNKNOWN_MEMBER_ID
+    before.cluster.close()
+    after = Coordinator(tmp_path)
+    assert after.cluster.kind_of("g") == "consumer"
+    assert after.commit("a", 1) == K.UNKNOWN_MEMBER_ID
+    assert [after.beat(member, 1).error_code for member in "aab"] == [K.UNKNOWN_MEMBER_ID] * 3
+    assert given(after.join("a")) == [0, 1, 2, 3]
+    assert after.beat("a", -1).error_code == 0
+    after.cluster.planned_groups.remove("g")
+    after.cluster.close()
+    third = Coordinator(tmp_path)
+    assert third.cluster.kind_of("g") == ""
+    assert third.beat("a", 1).error_code == K.GROUP_ID_NOT_FOUND
+    third.cluster.close()
 
 
 def join_classic(coordinator: Coordinator) -> Any:

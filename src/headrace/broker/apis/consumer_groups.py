@@ -151,6 +151,7 @@ def _described_partitions(call: ApiCall, partitions: Iterable[TopicIndex]) -> De
 SERVES = (
     ServedApi(ConsumerGroupHeartbeatRequest, consumer_group_heartbeat,
               "A group is of one kind: members of classic groups are not taken over, nor given back. Plans are made at "
-              "once, also of patterns. Racks are kept and shown, but nothing follows from them."),
+              "once, also of patterns. Racks are kept and shown, but nothing follows from them. After a restart groups "
+              "have no members: these join again."),
     ServedApi(ConsumerGroupDescribeRequest, consumer_group_describe),
 )

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from uuid import UUID
 
 from headrace.broker.coordinators.target_assignors import ASSIGNORS, DEFAULT_ASSIGNOR, TopicIndex, Wish
@@ -22,6 +23,7 @@ from headrace.broker.deadlines import Deadline, Deadlines, Now
 from headrace.broker.pattern_re2 import Pattern, PatternError
 from headrace.broker.settings import BrokerSettings
 from headrace.broker.storage.catalog import Catalog
+from headrace.broker.storage.journal import Journal
 from headrace.broker.storage.partition import ApiError
 from headrace.errors import KafkaError
 from headrace.states import Transitions, from_each
@@ -390,15 +392,28 @@ class PlannedGroup:
 class PlannedGroups:
     """All such groups of the cluster.
 
+    Their names are kept, not their members: those of before a restart hear then that they are none and join again. Of a
+    group that is not there they would hear what librdkafka and Java take for the end.
+
     Args:
         settings: the broker's limits.
         deadlines: where they note when time alone changes them.
         catalog: the topics.
+        path: the journal; None keeps all in memory.
     """
 
-    def __init__(self, settings: BrokerSettings, deadlines: Deadlines, catalog: Catalog) -> None:
+    def __init__(self, settings: BrokerSettings, deadlines: Deadlines, catalog: Catalog,
+                 path: Path | None = None) -> None:
         self._settings, self._deadlines, self._catalog = settings, deadlines, catalog
         self._groups: dict[str, PlannedGroup] = {}
+        self._journal = Journal(path, lambda: [[group_id] for group_id in self._groups])
+        for group_id, *gone in self._journal.read():
+            if gone:
+                self.remove(group_id)
+            else:
+                kept = self.get_or_make(group_id)
+                kept.epoch = kept.planned_epoch = _FIRST_EPOCH + 1
+        self._journal.begin()
 
     def get(self, group_id: str) -> PlannedGroup | None:
         """The group, if it has ever had members and was not deleted."""
@@ -408,6 +423,7 @@ class PlannedGroups:
         """The group; a new, empty one where there is none."""
         found = self._groups.get(group_id)
         if found is None:
+            self._journal.append([[group_id]])
             found = self._groups[group_id] = PlannedGroup(group_id, self._settings, self._deadlines, self._catalog)
         return found
 
@@ -418,7 +434,9 @@ class PlannedGroups:
 
     def remove(self, group_id: str) -> None:
         """Forget a group."""
-        self._groups.pop(group_id, None)
+        if group_id in self._groups:
+            self._journal.append([[group_id, None]])
+            del self._groups[group_id]
 
     def all(self) -> list[PlannedGroup]:
         """Every group."""
@@ -426,6 +444,7 @@ class PlannedGroups:
 
     def close(self) -> None:
         """Let the members of all groups go."""
+        self._journal.close()
         for group in self._groups.values():
             group.close()
         self._groups.clear()
