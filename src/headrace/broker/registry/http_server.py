@@ -130,6 +130,7 @@ class HttpServer:
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         keeps = True
         while keeps:
+            is_head = False
             try:
                 async with asyncio.timeout(_IDLE_S):
                     head = await _head(reader)
@@ -137,6 +138,7 @@ class HttpServer:
                     return
                 async with asyncio.timeout(_REQUEST_S):
                     request = _Request(head)
+                    is_head = request.method == "HEAD"
                     if request.headers.get("expect", "").lower() == "100-continue":
                         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
                     with self._bodies.one() as grow:
@@ -144,13 +146,13 @@ class HttpServer:
                 reply, keeps = self._answered(request, body), request.keeps
             except _BadRequestError as error:
                 reply, keeps = _refusal(error.status, error.reason), False
-            writer.write(_bytes(reply, keeps=keeps))
+            writer.write(_bytes(reply, keeps=keeps, is_head=is_head))
             async with asyncio.timeout(_REQUEST_S):
                 await writer.drain()
 
     def _answered(self, request: _Request, body: bytes) -> RestReply:
         try:
-            return self._answer(request.method, request.target, body)
+            return self._answer("GET" if request.method == "HEAD" else request.method, request.target, body)
         except Exception:
             _log.exception("%s %s failed", request.method, request.target[:200])
             return _refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "Internal Server Error")
@@ -235,7 +237,7 @@ def _refusal(status: HTTPStatus, reason: str) -> RestReply:
     return RestReply(status, f'{{"error_code":{int(status)},"message":"{reason}"}}')
 
 
-def _bytes(reply: RestReply, *, keeps: bool) -> bytes:
+def _bytes(reply: RestReply, *, keeps: bool, is_head: bool) -> bytes:
     body = reply.body.encode()
     try:
         phrase = HTTPStatus(reply.status).phrase
@@ -243,4 +245,4 @@ def _bytes(reply: RestReply, *, keeps: bool) -> bytes:
         phrase = "Unknown"
     lines = (f"HTTP/1.1 {reply.status} {phrase}", f"Content-Type: {_CONTENT_TYPE}", f"Content-Length: {len(body)}",
              *(() if keeps else ("Connection: close",)), "", "")
-    return "\r\n".join(lines).encode() + body
+    return "\r\n".join(lines).encode() + (b"" if is_head else body)

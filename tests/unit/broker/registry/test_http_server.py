@@ -47,6 +47,18 @@ def test_a_connection_serves_one_request_after_the_other(registry: EmbeddedBroke
     assert answer.endswith(b"\r\n\r\n[]")
 
 
+@pytest.mark.parametrize(("path", "status"), [(b"/subjects", b"200 OK"), (b"/nowhere", b"404 Not Found")])
+def test_who_asks_for_the_head_alone_gets_what_get_would_say_without_the_body(
+    registry: EmbeddedBroker, path: bytes, status: bytes,
+) -> None:
+    answer = talk(registry, b"HEAD " + path + b" HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n"
+                  b"Connection: close\r\n\r\n")
+    head, _, rest = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 " + status)
+    assert b"Content-Length: 0" not in head
+    assert rest.startswith(b"HTTP/1.1 200 OK")
+
+
 def test_http_1_0_ends_after_the_answer(registry: EmbeddedBroker) -> None:
     assert talk(registry, b"GET / HTTP/1.0\r\n\r\n").endswith(b"Connection: close\r\n\r\n{}")
 
