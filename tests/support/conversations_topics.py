@@ -66,6 +66,15 @@ def topics_are_created(talk: Talk) -> None:
     talk.ask(create())
 
 
+def names_that_differ_in_dots_and_underscores(talk: Talk) -> None:
+    dotted, underscored, mixed = (f"{talk.name}{end}" for end in (".a.b", "_a_b", ".a_b"))
+    talk.ask(create(new(dotted), new(underscored)))
+    talk.settle(dotted, 1)
+    talk.settle(underscored, 1)
+    talk.ask(create(new(dotted), new(mixed)))
+    talk.ask(create(new(mixed)))
+
+
 def topics_that_cannot_be(talk: Talk) -> None:
     name = talk.name
     for topic in (
@@ -241,7 +250,7 @@ def versions_with_names_that_cannot_be(talk: Talk) -> None:
 
 
 CONVERSATIONS: dict[type[Request], list[Conversation]] = {
-    CreateTopicsRequest: [topics_are_created, topics_that_cannot_be],
+    CreateTopicsRequest: [topics_are_created, names_that_differ_in_dots_and_underscores, topics_that_cannot_be],
     DeleteTopicsRequest: [topics_are_deleted, topics_are_deleted_twice_at_once],
     CreatePartitionsRequest: [partitions_are_added],
     MetadataRequest: [metadata_of_topics, names_that_cannot_be_made],
