@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from headrace.config import CONSUMER, PRODUCER, Config
 from headrace.errors import ConfigError
-from headrace.spark.plan import EARLIEST, LATEST, Offsets, Tp, parse_offsets
+from headrace.spark.plan import EARLIEST, LARGEST, LATEST, Offsets, Tp, parse_offsets
 from headrace.values.value_format import (
     RAW_KEY,
     RAW_VALUE,
@@ -293,11 +293,19 @@ class _Options:
     def text(self, name: str) -> str:
         return self.values.get(name.lower(), "").strip()
 
+    def given(self, name: str) -> str | None:
+        """None where the option was left out: one that was given and is empty, as by a variable that is not set, is no
+        other word for the default.
+        """
+        return self.text(name) if name.lower() in self.values else None
+
     def flag(self, name: str, default: bool) -> bool:
-        text = self.text(name).lower()
-        if text not in ("", "true", "false"):
+        text = self.given(name)
+        if text is None:
+            return default
+        if text.lower() not in ("true", "false"):
             raise ConfigError(f"option {name} must be true or false, not {text!r}")
-        return text == "true" if text else default
+        return text.lower() == "true"
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
         """One of a few words; the first where none was given."""
@@ -322,27 +330,30 @@ class _Options:
         return int(text) if text in (str(EARLIEST), str(LATEST)) else self._whole(name, 0)
 
     def _whole(self, name: str, low: int) -> int | None:
-        text = self.text(name)
-        if not text:
+        text = self.given(name)
+        if text is None:
             return None
-        if not text.isdigit() or int(text) < low:
+        digits = text.removeprefix("+")  # as Java reads numbers
+        if not digits.isdecimal() or int(digits) < low:
             raise ConfigError(f"option {name} must be a whole number of at least {low}, not {text!r}")
-        return int(text)
+        if int(digits) > LARGEST:
+            raise ConfigError(f"option {name} can be at most {LARGEST}, not {text!r}")
+        return int(digits)
 
     def bytes(self, name: str) -> int | None:
-        text = self.text(name).lower()
-        if not text:
+        text = self.given(name)
+        if text is None:
             return None
-        match = re.fullmatch(r"(\d+)\s*([kmgt]?)i?b?", text)
+        match = re.fullmatch(r"(\d+)\s*([kmgt]?)i?b?", text.lower())
         if match is None or int(match[1]) < 1:
             raise ConfigError(f"option {name} must be a number of bytes like 1048576, 64m or 1g, not {text!r}")
         return int(match[1]) << _SHIFTS[match[2]]
 
     def duration_s(self, name: str, default: float) -> float:
-        text = self.text(name).lower()
-        if not text:
+        text = self.given(name)
+        if text is None:
             return default
-        match = re.fullmatch(r"(\d+)\s*([a-z]*)", text)
+        match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.lower())
         if match is None or match[2] not in _SECONDS:
             raise ConfigError(f"option {name} must be a time like 500ms, 30s, 15m or 1 hour, not {text!r}")
         return int(match[1]) * _SECONDS[match[2]]
@@ -470,8 +481,8 @@ def _ending(options: _Options) -> Position:
 
 
 def _timestamps(options: _Options, name: str) -> Offsets:
-    text = options.text(name)
-    return _named(text, name) if text else {}
+    text = options.given(name)
+    return {} if text is None else _named(text, name)
 
 
 def _named(text: str, name: str) -> Offsets:
@@ -495,9 +506,11 @@ def column_names(text: str) -> tuple[str, ...]:
 
 
 def _position(options: _Options, name: str, default: int) -> Position:
-    text = options.text(name)
-    if text.lower() in ("", "earliest", "latest"):
-        return Position({"": default, "earliest": EARLIEST, "latest": LATEST}[text.lower()])
+    text = options.given(name)
+    if text is None:
+        return Position(default)
+    if text.lower() in ("earliest", "latest"):
+        return Position({"earliest": EARLIEST, "latest": LATEST}[text.lower()])
     if not text.startswith("{"):
         raise ConfigError(f'option {name} must be earliest, latest or JSON like {{"topic": {{"0": 42}}}}, not {text!r}')
     return Position(offsets=_named(text, name))

@@ -28,6 +28,7 @@ from headrace.errors import ConfigError
 
 __all__ = [
     "EARLIEST",
+    "LARGEST",
     "LATEST",
     "DataLossError",
     "Offsets",
@@ -61,6 +62,8 @@ Offsets = dict[Tp, int]
 
 EARLIEST: Final = -2
 LATEST: Final = -1
+LARGEST: Final = (1 << 63) - 1
+"""Offsets and times have 64 bits."""
 _FROM: Final = "@from"
 _VERSION: Final = "@v"
 _IDS: Final = "@ids"
@@ -131,8 +134,9 @@ def _offsets(parsed: Mapping[str, Any], low: int = 0) -> Offsets:
             words = ", where -2 is earliest and -1 latest" if low == EARLIEST else ""
             raise ValueError(f"{topic} needs a value for each partition{words}, not {json.dumps(partitions)}")
         for partition, offset in partitions.items():
-            if type(offset) is not int or offset < low:
-                raise ValueError(f"the offset of {topic}[{partition}] must be a whole number of at least {low}")
+            if type(offset) is not int or not low <= offset <= LARGEST:
+                raise ValueError(f"the offset of {topic}[{partition}] must be a whole number of at least {low}"
+                                 f"{f' and at most {LARGEST}' if type(offset) is int and offset > LARGEST else ''}")
             found[topic, int(partition)] = offset
     return found
 

@@ -158,6 +158,12 @@ def test_a_batch_that_must_have_more_records_than_it_may_have_is_refused():
         ({"startingOffsetsByTimestamp": '{"t": 5}'}, "option startingOffsetsByTimestamp must be JSON like"),
         ({"startingOffsetsByTimestamp": '{"t": {"0": -3}}'}, "whole number of at least -2"),
         ({"startingTimestamp": "-3"}, "whole number of at least 0"),
+        ({"startingTimestamp": "4000.5"}, "whole number of at least 0, not '4000.5'"),
+        ({"startingTimestamp": "4²"}, "whole number of at least 0, not '4²'"),
+        ({"startingTimestamp": "++4"}, "whole number of at least 0, not '++4'"),
+        ({"startingTimestamp": "9223372036854775808"}, "startingTimestamp can be at most 9223372036854775807"),
+        ({"endingTimestamp": "9" * 30}, "endingTimestamp can be at most 9223372036854775807"),
+        ({"startingOffsets": '{"t": {"0": 9223372036854775808}}'}, "at least -2 and at most 9223372036854775807"),
         ({"maxOffsetsPerPartition": "5"}, "belongs to a streaming read only"),
         ({"maxBytesPerTrigger": "5"}, "belongs to a streaming read only"),
         ({"groupId": "g"}, "belongs to a streaming read only"),
@@ -169,6 +175,26 @@ def test_a_mistake_in_a_batch_read_is_one_clear_line(given, said):
     text = refusal(**given)
     assert said in text
     assert "\n" not in text
+
+
+@pytest.mark.parametrize("name", [
+    "startingTimestamp", "endingTimestamp", "startingOffsets", "endingOffsets", "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp", "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "includeHeaders",
+    "fetchOffset.numRetries", "kafkaConsumer.pollTimeoutMs",
+])
+def test_an_option_that_is_given_and_empty_is_refused_and_does_not_mean_the_default(name):
+    for empty in ("", " "):
+        assert f"option {name} must be" in refusal(**{name: empty})
+
+
+@pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "maxBytesPerTrigger", "maxTriggerDelay"])
+def test_a_bound_of_micro_batches_that_is_given_and_empty_is_refused(name):
+    assert f"option {name} must be" in refusal(True, **{name: ""})
+
+
+def test_a_number_may_have_a_plus_as_in_java():
+    options = source(startingTimestamp="+4000", endingTimestamp=" +5000 ", minPartitions="+3")
+    assert (options.starting.timestamp_ms, options.ending.timestamp_ms, options.min_partitions) == (4000, 5000, 3)
 
 
 def test_what_only_a_batch_or_only_a_stream_has_is_not_refused_where_it_is_not_known_which_it_is():
