@@ -12,12 +12,19 @@ from typing import Any, Final
 
 from headrace.errors import ConfigError
 
-__all__ = ["UNITS", "Section"]
+__all__ = ["Section", "duration"]
 
-UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
+_UNITS: Final = {"ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours"}
 """Short names of units of time, and Spark's."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECONDS: Final = {"millisecond": 0.001, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0}
+
+
+def duration(text: str) -> tuple[int, str] | None:
+    """The number and the unit, as Spark writes it, of a time like "30 seconds" or "5m"; None of any other text."""
+    match = re.fullmatch(r"(\d+)\s*([a-z]+)", text)
+    unit = _UNITS.get(match[2], match[2]) if match else ""
+    return (int(match[1]), unit) if match and unit.removesuffix("s") in _SECONDS else None
 
 
 class Section:
@@ -66,10 +73,9 @@ class Section:
     def seconds(self, key: str, default: float) -> float:
         """A time like "30 seconds", in seconds."""
         text = self.text(key)
-        match = re.fullmatch(r"(\d+)\s*([a-z]+)", text)
-        unit = UNITS.get(match[2], match[2]).removesuffix("s") if match else ""
-        if match and unit in _SECONDS and int(match[1]):
-            return int(match[1]) * _SECONDS[unit]
+        found = duration(text)
+        if found and found[0]:
+            return found[0] * _SECONDS[found[1].removesuffix("s")]
         if text:
             raise ConfigError(f'{self.where}: {key} must be a time like "30 seconds" or "10 minutes", not {text!r}')
         return default

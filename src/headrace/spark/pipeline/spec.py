@@ -36,7 +36,7 @@ from headrace.spark.pipeline.declared import (
     Trigger,
     Write,
 )
-from headrace.spark.pipeline.section import UNITS, Section
+from headrace.spark.pipeline.section import Section, duration
 
 __all__ = ["EMBEDDED", "Input", "PipelineSpec", "Sink", "Step", "Trigger", "load_pipeline", "parse_pipeline"]
 
@@ -54,9 +54,11 @@ def load_pipeline(path: Path) -> PipelineSpec:
         ConfigError: the file is missing, is not TOML or does not describe a pipeline.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors open a file with a mark
     except OSError as error:
         raise ConfigError(f"cannot read the pipeline file {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the pipeline file {path} is not UTF-8 text: {error.reason} at byte {error.start}") from None
     return parse_pipeline(text, str(path))
 
 
@@ -104,11 +106,12 @@ def _pipeline(top: Section) -> PipelineSpec:
 def _trigger(text: str) -> Trigger:
     if text == "available-now":
         return Trigger()
-    match = re.fullmatch(r"processing-time\s+(\d+)\s*([a-z]+)", text)
-    if match is None:
+    match = re.fullmatch(r"processing-time\s+(.+)", text)
+    found = duration(match[1]) if match else None
+    if found is None:
         form = '"available-now" or like "processing-time 2 seconds"'
         raise ConfigError(f"[pipeline]: trigger must be {form}, not {text!r}")
-    return Trigger(f"{match[1]} {UNITS.get(match[2], match[2])}")
+    return Trigger(f"{found[0]} {found[1]}")
 
 
 def _restart(section: Section) -> RestartRule:

@@ -97,6 +97,7 @@ def test_the_default_trigger_takes_what_there_is_and_stops():
         ('checkpoint = "cp"', 'chekpoint = "cp"', "[pipeline]: checkpoint is missing"),
         ('name = "sums"', 'name = "sums"\nowner = "me"', "[pipeline]: unknown key 'owner'"),
         ("processing-time 2 s", "sometimes", 'must be "available-now" or like "processing-time 2 seconds"'),
+        ("processing-time 2 s", "processing-time 2 parsecs", 'must be "available-now" or like "processing-time 2'),
         ("[[sink]]\nfrom", "[[sinks]]\nfrom", "unknown key 'sinks'; did you mean 'sink'?"),
         ('from = "totals"', 'from = "total"', "names no source, table or step; did you mean 'totals'?"),
         ('name = "archive"', 'name = "totals"', "names of sinks must differ: totals stands twice"),
@@ -215,6 +216,19 @@ def test_a_run_that_takes_what_there_is_and_stops_reads_a_table_once():
     given = GOOD.replace('format = "csv"', 'format = "csv"\nrefresh = "1 h"')
     with pytest.raises(ConfigError, match=r"\[\[table\]\] names: refresh needs a trigger like"):
         parse_pipeline(given.replace('trigger = "processing-time 2 s"', ""))
+
+
+def test_a_file_that_is_not_utf_8_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "pipeline.toml"
+    path.write_bytes(b"# sch\xf6n\n" + GOOD.encode())
+    with pytest.raises(ConfigError, match=r"pipeline\.toml is not UTF-8 text: .* at byte 5"):
+        load_pipeline(path)
+
+
+def test_a_file_may_begin_with_the_mark_that_some_editors_write(tmp_path):
+    path = tmp_path / "pipeline.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert load_pipeline(path) == parse_pipeline(GOOD)
 
 
 def test_a_missing_file_is_named(tmp_path):
