@@ -37,24 +37,30 @@ def ddl_text(kind: pyarrow.DataType) -> str:
     """A type as text that `parse_ddl` reads.
 
     Raises:
-        SerializationError: JSON has no values of the type.
+        SerializationError: JSON has no values of the type, or of one inside it, whose field the text names.
     """
+    return _ddl_text(kind, ())
+
+
+def _ddl_text(kind: pyarrow.DataType, path: tuple[str, ...]) -> str:
     import pyarrow as pa
 
     types = pa.types
     if types.is_struct(kind):
-        return f"STRUCT<{', '.join(f'{_quoted(each.name)}: {ddl_text(each.type)}' for each in kind)}>"
+        fields = (f"{_quoted(each.name)}: {_ddl_text(each.type, (*path, each.name))}" for each in kind)
+        return f"STRUCT<{', '.join(fields)}>"
     if types.is_map(kind):
-        return f"MAP<{ddl_text(kind.key_type)}, {ddl_text(kind.item_type)}>"
+        return f"MAP<{_ddl_text(kind.key_type, path)}, {_ddl_text(kind.item_type, path)}>"
     if types.is_list(kind) or types.is_large_list(kind):
-        return f"ARRAY<{ddl_text(kind.value_type)}>"
+        return f"ARRAY<{_ddl_text(kind.value_type, path)}>"
     if types.is_decimal128(kind):
         return f"DECIMAL({kind.precision}, {kind.scale})"
     if kind in (pa.large_string(), pa.large_binary()):
         kind = pa.string() if kind == pa.large_string() else pa.binary()
     found = next((name for name, each in _scalars().items() if each == kind), None)
     if found is None:
-        raise SerializationError(f"JSON has no values of the type {kind}: cast the column")
+        where = f"field {'.'.join(path)}: " if path else ""
+        raise SerializationError(f"{where}JSON has no values of the type {kind}: cast the column")
     return found.upper()
 
 
