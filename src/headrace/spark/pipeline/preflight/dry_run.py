@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from headrace.admin import AclOperation, AdminClient, OffsetSpec
-from headrace.errors import KafkaException
+from headrace.errors import ConfigError, KafkaException
+from headrace.schemas.parsed import InvalidSchemaError
 from headrace.spark.pipeline.declared import EMBEDDED, EXACTLY_ONCE, REGISTERED, Input, Sink
 from headrace.spark.pipeline.endpoints import Endpoints
 from headrace.types.cluster import TopicCollection
 from headrace.types.records import TopicPartition
+from headrace.values.schema_formats import SchemaText, schema_format
+from headrace.values.value_format import ValueFormat
 
 if TYPE_CHECKING:
     from headrace.schema_registry import SchemaRegistryClient
@@ -171,11 +173,14 @@ def _schema(
         if error.http_status_code == 404 and (writes or each.schema or "schema_file" in each.schema_keys):
             return Finding(what, True, f"subject {subject} has no schema yet")
         return Finding(what, False, f"subject {subject}: {error.error_message}")
-    except (OSError, KafkaException) as error:
+    except (ConfigError, InvalidSchemaError, KafkaException) as error:
         return Finding(what, False, f"subject {subject}: {error}")
     return Finding(what, True, f"subject {subject}: version {latest.version}, id {latest.schema_id}")
 
 
 def _own_text(endpoints: Endpoints, each: Input | Sink) -> str:
-    file = each.schema_keys.get("schema_file")
-    return Path(endpoints.directory, file).read_text(encoding="utf-8") if file else each.schema
+    """The schema that the file gives, as its sink registers it; empty where others would be registered before it."""
+    options = endpoints.writing(each) if isinstance(each, Sink) else endpoints.reading(each)
+    of = ValueFormat.parse({name.lower(): value for name, value in options.items()}, "value")
+    given = schema_format(of.name).given(of.schema, of.message) if of.schema else SchemaText("")
+    return "" if given.references else given.text

@@ -10,6 +10,7 @@ from headrace import Producer
 from headrace.admin import AclOperation
 from headrace.cli.run import main
 from headrace.schema_registry import Schema, SchemaRegistryClient
+from headrace.schemas.protobuf import parse_protobuf
 from headrace.spark.pipeline.preflight import dry_run
 from headrace.testing import EmbeddedBroker
 
@@ -101,6 +102,27 @@ def test_a_schema_that_the_registry_would_refuse_is_a_problem(check, broker):
     assert status == 1
     assert lines[-1] == ("PROBLEM sink sales, schema: subject strict-value would refuse the schema of the file: "
                          "it is not compatible")
+
+
+@pytest.mark.parametrize(("kind", "allowed"), [("int64", True), ("string", False)])
+def test_what_protoc_has_compiled_is_compared_as_the_schema_that_the_sink_would_register(
+    check, broker, tmp_path, kind, allowed
+):
+    pytest.importorskip("google.protobuf")
+    from google.protobuf import descriptor_pb2
+
+    with SchemaRegistryClient({"url": broker.registry_url}) as registry:
+        earlier = 'syntax = "proto3"; message Sum { int64 amount = 1; }'
+        registry.register_schema("sum-of-protoc-value", Schema(earlier, "PROTOBUF"))
+    files = descriptor_pb2.FileDescriptorSet()
+    text = f'syntax = "proto3"; message Sum {{ {kind} amount = 1; }}'
+    files.file.append(descriptor_pb2.FileDescriptorProto.FromString(parse_protobuf(text).descriptor("sum.proto")))
+    (tmp_path / "sum.desc").write_bytes(files.SerializeToString())
+    status, lines = check('format = "avro"\nguarantee', "format = \"protobuf\"\nsubject = \"sum-of-protoc-value\"\n"
+                                                        "schema_file = \"sum.desc\"\nguarantee")
+    assert (status == 0) is allowed
+    assert ("would refuse the schema of the file" in lines[-1]) is not allowed
+    assert lines[-1].startswith(f"{'ok     ' if allowed else 'PROBLEM'} sink sales, schema: subject sum-of-protoc-value")
 
 
 def test_brokers_that_do_not_answer_are_one_problem(check, broker, monkeypatch, caplog):
