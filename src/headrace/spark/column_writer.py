@@ -13,6 +13,8 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
+import headrace.values.arrow_required  # noqa: F401 - the check is what it is for
+
 import pyarrow
 
 from headrace.client.producer.kept_producers import KeptProducers

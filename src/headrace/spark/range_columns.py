@@ -13,6 +13,8 @@ from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
+import headrace.values.arrow_required  # noqa: F401 - the check is what it is for
+
 import pyarrow
 
 from headrace.client.consumer.kept_readers import KeptReaders

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Final, Protocol
 
+import headrace.values.arrow_required  # noqa: F401 - the check is what it is for
+
 import pyarrow
 
 from headrace.errors import SerializationError

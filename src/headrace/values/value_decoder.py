@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+import headrace.values.arrow_required  # noqa: F401 - the check is what it is for
+
 import pyarrow
 
 from headrace.client.registry.schema_cache import LruCache

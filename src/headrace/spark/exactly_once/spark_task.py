@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import headrace.spark.spark_required  # noqa: F401 - the check is what it is for
+
 from pyspark import TaskContext
 
 from headrace.spark.exactly_once.batch_marker import BatchMarker

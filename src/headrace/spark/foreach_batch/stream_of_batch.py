@@ -11,6 +11,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
+import headrace.spark.spark_required  # noqa: F401 - the check is what it is for
+
 from pyspark.sql import DataFrame
 
 from headrace.errors import ConfigError

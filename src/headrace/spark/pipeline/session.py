@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import headrace.spark.spark_required  # noqa: F401 - the check is what it is for
+
 from pyspark.sql import SparkSession
 
 from headrace.spark.pipeline.declared import PipelineSpec

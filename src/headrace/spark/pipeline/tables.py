@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
+import headrace.spark.spark_required  # noqa: F401 - the check is what it is for
+
 from pyspark.sql import DataFrame
 
 from headrace.spark.pipeline.spec import Input

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Final
 
+import headrace.values.arrow_required  # noqa: F401 - the check is what it is for
+
 import pyarrow
 
 from headrace.spark.column_writer import ColumnWriter

@@ -122,7 +122,8 @@ def test_what_protoc_has_compiled_is_compared_as_the_schema_that_the_sink_would_
                                                         "schema_file = \"sum.desc\"\nguarantee")
     assert (status == 0) is allowed
     assert ("would refuse the schema of the file" in lines[-1]) is not allowed
-    assert lines[-1].startswith(f"{'ok     ' if allowed else 'PROBLEM'} sink sales, schema: subject sum-of-protoc-value")
+    good = "ok     " if allowed else "PROBLEM"
+    assert lines[-1].startswith(f"{good} sink sales, schema: subject sum-of-protoc-value")
 
 
 def test_brokers_that_do_not_answer_are_one_problem(check, broker, monkeypatch, caplog):
