@@ -5,7 +5,8 @@ This module does not import pyspark. Read next: `headrace.client.joint.joining_p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.joint.joining_producer import JoiningProducer, KeptJoiningProducers
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["JoinedColumnWriter", "begins", "check_attempt", "check_speculation", "write", "written"]
 
 _PRODUCERS: Final = KeptJoiningProducers()
+_SHUT_OUT: Final = (KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)
 _MOST_AT_FIRST: Final = 127
 """Prime, so that attempts of one task seldom agree: their ids differ by the number of tasks, or by some of it."""
 
@@ -127,6 +129,21 @@ def _work(begun: BegunBatch, task: TaskIdentity) -> str:
             f"{transaction.epoch}")
 
 
+@contextmanager
+def _named_when_shut_out(begun: BegunBatch) -> Iterator[None]:
+    """Leaders that shut a producer out speak of its epoch: say whose it is, and what may be the matter."""
+    try:
+        yield
+    except KafkaException as failed:
+        error = failed.error
+        if error.code() not in _SHUT_OUT:
+            raise
+        raise KafkaException(KafkaError(
+            error.code(), f"the transaction of {begun.transaction.transactional_id} was taken over or has expired: "
+            "give each query a sinkId of its own, or raise kafka.transaction.timeout.ms if a micro-batch takes longer "
+            f"({error.str()})", error.fatal(), error.retriable(), error.txn_requires_abort())) from failed
+
+
 def write(
     begun: BegunBatch, task: TaskIdentity, client: Mapping[str, str], batches: Iterable[pyarrow.RecordBatch],
     append: Callable[[ColumnWriter, pyarrow.RecordBatch], None], before: Mapping[tuple[str, int], int] | None = None,
@@ -151,7 +168,7 @@ def write(
         return TaskReport(begun, task.batch, True)
     rows = 0
     attempt_id = task.attempt_id if begun.claims is None else None
-    with JoinedColumnWriter(client, begun, before, attempt_id=attempt_id) as out:
+    with _named_when_shut_out(begun), JoinedColumnWriter(client, begun, before, attempt_id=attempt_id) as out:
         for batch in batches:
             if batch.num_rows and not rows:
                 check_attempt(task)

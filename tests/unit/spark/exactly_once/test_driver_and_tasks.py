@@ -106,7 +106,7 @@ def test_a_driver_that_was_replaced_can_neither_commit_nor_disturb(query):
     reports = [query.task(begun, 0, number) for number in range(2)]
     successor = query.begin()
     again = [query.task(successor, 0, number) for number in range(2)]
-    with pytest.raises(KafkaException):
+    with pytest.raises(KafkaException, match="another process has taken over its name"):
         driver_transaction.commit(query.options, reports)
     driver_transaction.abort(query.options, begun)
     driver_transaction.commit(query.options, again)
@@ -116,7 +116,7 @@ def test_a_driver_that_was_replaced_can_neither_commit_nor_disturb(query):
 def test_a_task_of_the_transaction_before_cannot_write(query):
     begun = query.begin()
     query.begin()
-    with pytest.raises(KafkaException):
+    with pytest.raises(KafkaException, match=f"headrace-sink-{query.topic} was taken over.*a sinkId of its own"):
         query.task(begun, 0, 0)
 
 
