@@ -302,8 +302,10 @@ class ClassicGroup:
             self._on_heartbeat(reply.error_code, send, now)
         elif isinstance(reply, LeaveGroupResponse):
             self._on_left()
-        elif send.context is not self._round:
-            return  # the answer to a round that was given up
+        elif send.context is not self._round:  # the answer to a round that was given up
+            if (isinstance(send.request, JoinGroupRequest) and isinstance(reply, JoinGroupResponse)
+                    and not send.request.member_id and self.instance_id is None):
+                self._farewell = reply.member_id  # a new id, or "": the group would wait for its owner
         elif isinstance(reply, JoinGroupResponse):
             self._flying = False
             self._on_join(reply, now)

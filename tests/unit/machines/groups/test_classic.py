@@ -557,6 +557,29 @@ def test_an_answer_to_a_round_that_was_given_up_changes_nothing() -> None:
     assert bench.group.state is JoinState.OUTSIDE
 
 
+@pytest.mark.parametrize("code", [KafkaError.MEMBER_ID_REQUIRED, 0], ids=["an id to join with", "a member"])
+@pytest.mark.parametrize("properties", [{}, {"group.instance.id": "one"}], ids=["dynamic", "static"])
+def test_an_id_that_came_after_its_round_was_given_up_is_given_back(properties: dict[str, str], code: int) -> None:
+    """The group would wait for its owner; a static member's is the same one in the next round."""
+    bench = Bench(properties=properties)
+    old = bench.send(JoinGroupRequest)
+    bench.subscription.subscribe([])
+    bench.group.leave()
+    bench.silent()
+    bench.subscription.subscribe(["t"])
+    joins = bench.send(JoinGroupRequest)
+    bench.reply(old, JoinGroupResponse(error_code=code, member_id="nobody"))
+    if properties:
+        bench.silent()
+    else:
+        farewell = bench.send(LeaveGroupRequest)
+        assert isinstance(farewell.request, LeaveGroupRequest)
+        assert [member.member_id for member in farewell.request.members] == ["nobody"]
+        bench.reply(farewell, LeaveGroupResponse())
+    bench.reply(joins, JoinGroupResponse(error_code=KafkaError.MEMBER_ID_REQUIRED, member_id="me"))
+    assert bench.join().member_id == "me"
+
+
 @pytest.mark.parametrize("kind", [JoinGroupRequest, SyncGroupRequest])
 def test_a_member_that_leaves_while_it_joins_again_does_not_mind_the_answer(kind: type) -> None:
     bench = Bench(properties=COOPERATIVE)
