@@ -38,7 +38,7 @@ class Property:
         roles: clients that read it; the others leave it alone, so that one mapping may serve several clients.
         unit: unit of the value, "" when it has none.
         low, high: inclusive range of a number.
-        choices: allowed values of an enum, in lower case; a mapping gives the stored value of each.
+        choices: allowed values of an enum, or parts of a list, in lower case; a mapping gives an enum's stored values.
         only: values, converted, out of those that are well formed: another one should have an effect that it does not
             have here. Empty for all.
         kip: where it comes from, if a KIP introduced it.
@@ -137,11 +137,15 @@ def _to_choice(row: Property, value: Any) -> Any:
     text = str(value).strip().lower()
     if row.name == "auto.offset.reset" and text.startswith(_BY_DURATION):
         return _to_duration(text.removeprefix(_BY_DURATION))
+    _check_choice(row, text)
+    return row.choices[text] if isinstance(row.choices, Mapping) else text
+
+
+def _check_choice(row: Property, text: str) -> None:
     if text not in row.choices:
         close = close_matches(text, list(row.choices))
         hints = [f'did you mean "{close[0]}"?' if close else "", row.otherwise]
         raise _BadValueError("; ".join(filter(None, [f"one of {', '.join(filter(None, row.choices))}", *hints])))
-    return row.choices[text] if isinstance(row.choices, Mapping) else text
 
 
 def _to_duration(text: str) -> int:
@@ -155,7 +159,10 @@ def _to_list(row: Property, value: Any) -> tuple[str, ...]:
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, (list, tuple)) or not all(isinstance(part, str) for part in parts):
         raise _BadValueError("text with commas, or a list of text")
-    return tuple(part.strip() for part in parts if part.strip())
+    found = tuple(part.strip() for part in parts if part.strip())
+    for part in found if row.choices else ():
+        _check_choice(row, part.lower())
+    return found
 
 
 def _to_objects(row: Property, value: Any) -> tuple[Any, ...]:

@@ -54,7 +54,10 @@ _ROWS = (
          high=1_000_000),
     _row("coordinator.query.interval.ms", "int", "the coordinator is sought again as soon as a broker says that it "
          "moved, or is lost", low=1, high=3_600_000),
-    _row("debug", "str", f"{_PYTHONS_LOGGING}decides what is shown: the logger is `headrace`, or the property logger"),
+    _row("debug", "list", f"{_PYTHONS_LOGGING}decides what is shown: the logger is `headrace`, or the property logger",
+         choices=("generic", "broker", "topic", "metadata", "feature", "queue", "msg", "protocol", "cgrp", "security",
+                  "fetch", "interceptor", "plugin", "consumer", "admin", "eos", "mock", "assignor", "conf", "telemetry",
+                  "all")),
     _row("default.api.timeout.ms", "int", "calls are given their own time; those of an AdminClient that are not have "
          "socket.timeout.ms", low=0, high=INT32),
     _row("enable.gapless.guarantee", "bool", "a transaction is what leaves no gap", only=(False,)),

@@ -34,6 +34,7 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset
 
 from itertools import chain
+from operator import index
 
 from headrace.errors import CorruptRecordError
 from headrace.records.compression import MAX_COLUMN_BYTES, MAX_DECOMPRESSED_BYTES, compress, decompress
@@ -184,17 +185,19 @@ cdef class Message:
     def __init__(self, topic=None, partition=None, offset=None, key=None, value=None, headers=None, error=None,
                  timestamp=None, latency=None, leader_epoch=None, delivery_count=None):
         self._topic = topic
-        self._partition = -1 if partition is None else partition
-        self._offset = -1001 if offset is None else offset
+        self._partition = -1 if partition is None else index(partition)  # int() would cut a float off
+        self._offset = -1001 if offset is None else index(offset)
         self._key = key
         self._value = value
         self._headers = headers
         self._error = error
         self._key_size = self._value_size = self._header_count = IS_OBJECT
         if timestamp is not None:
-            self._stamp_type, self._timestamp = timestamp
-        self._latency = latency
-        self._leader_epoch = -1 if leader_epoch is None else leader_epoch
+            if not isinstance(timestamp, tuple) or len(timestamp) != 2:
+                raise TypeError(f"timestamp must be a tuple (type, milliseconds), not {timestamp!r}")
+            self._stamp_type, self._timestamp = index(timestamp[0]), index(timestamp[1])
+        self._latency = None if latency is None else latency + 0.0  # float() would read text
+        self._leader_epoch = -1 if leader_epoch is None else index(leader_epoch)
         self._delivery_count = 0 if delivery_count is None else delivery_count
 
     def topic(self):
@@ -1376,6 +1379,8 @@ cdef class PollFastPath:
 
     def poll(self, consumer, timeout=-1):
         """The next message, or None; see `headrace.Consumer.poll`."""
+        if not isinstance(timeout, (int, float)):
+            return self._otherwise(consumer, timeout)  # None, or what is refused
         message = self.next()
         return self._otherwise(consumer, timeout) if message is None else message
 

@@ -6,6 +6,7 @@ It must not know how records are encoded. Read next: `headrace.records.batch`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import index
 from typing import Any
 
 from headrace.errors import KafkaError
@@ -57,15 +58,17 @@ class Message:
         delivery_count: int | None = None,
     ) -> None:
         self._topic = topic
-        self._partition = -1 if partition is None else partition
-        self._offset = -1001 if offset is None else offset
+        self._partition = -1 if partition is None else index(partition)  # int() would cut a float off
+        self._offset = -1001 if offset is None else index(offset)
         self._key = key
         self._value = value
         self._headers = headers
         self._error = error
-        self._timestamp = (0, 0) if timestamp is None else (timestamp[0], timestamp[1])
-        self._latency = latency
-        self._leader_epoch = -1 if leader_epoch is None else leader_epoch
+        if timestamp is not None and (not isinstance(timestamp, tuple) or len(timestamp) != 2):
+            raise TypeError(f"timestamp must be a tuple (type, milliseconds), not {timestamp!r}")
+        self._timestamp = (0, 0) if timestamp is None else (index(timestamp[0]), index(timestamp[1]))
+        self._latency = None if latency is None else latency + 0.0  # float() would read text
+        self._leader_epoch = -1 if leader_epoch is None else index(leader_epoch)
         self._delivery_count = 0 if delivery_count is None else delivery_count
 
     def topic(self) -> str | None:

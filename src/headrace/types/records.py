@@ -90,8 +90,8 @@ class TopicPartition:
         elif not isinstance(value, _KINDS.get(name, object)):
             expected = " or ".join("None" if kind is type(None) else kind.__name__ for kind in _KINDS[name])
             raise TypeError(f"{name} must be {expected}, not {type(value).__name__}")
-        elif name == "topic":
-            str(value).encode()  # surrogates could not be sent
+        elif name == "topic" and b"\0" in str(value).encode():  # surrogates could not be sent either
+            raise ValueError("topic must not have a NUL character")
         object.__setattr__(self, name, value)
 
     def _key(self) -> tuple[str, int]:

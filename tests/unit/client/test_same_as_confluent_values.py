@@ -104,6 +104,7 @@ def after_setting(k, name, value):
     "offset set too large": lambda k: after_setting(k, "offset", 2**63),
     "no such attribute": lambda k: after_setting(k, "bogus", 1),
     "subclass": lambda k: type("Mine", (k.TopicPartition,), {})("a").topic,
+    "topic with a zero": lambda k: k.TopicPartition("a\0b"),
     "no topic": lambda k: k.TopicPartition(), "topic None": lambda k: k.TopicPartition(None),
     "topic int": lambda k: k.TopicPartition(3), "partition text": lambda k: k.TopicPartition("a", "1"),
     "partition float": lambda k: k.TopicPartition("a", 1.5), "partition None": lambda k: k.TopicPartition("a", None),
@@ -220,6 +221,11 @@ def consumed(k):
     "pickled": lambda k: fields(pickle.loads(pickle.dumps(full(k)))),
     "equal": lambda k: (full(k) == full(k), full(k) != full(k), full(k) == k.Message("t"),
                         k.Message("t", 1, 2, b"k") == k.Message("t", 1, 2, b"z")),
+    **{f"{name} that is {value!r}": lambda k, name=name, value=value: fields(k.Message(**{name: value}))
+       for name in ("partition", "offset", "leader_epoch", "latency", "timestamp")
+       for value in ("x", b"x", [], 1.5, 1, True, 2**63, float("nan"), (1, 2, 3), (1,), (1, 5), [1, 5])
+       if name not in ("latency", "timestamp") or (value != 2**63 and value == value)},
+    "latency that is whole": lambda k: type(k.Message(latency=1).latency()).__name__,
     "unknown argument": lambda k: k.Message(bogus=1), "hash": lambda k: hash(k.Message()) and None,
     "types of timestamps": lambda k: (k.TIMESTAMP_NOT_AVAILABLE, k.TIMESTAMP_CREATE_TIME, k.TIMESTAMP_LOG_APPEND_TIME),
     "offsets": lambda k: (k.OFFSET_BEGINNING, k.OFFSET_END, k.OFFSET_STORED, k.OFFSET_INVALID),

@@ -13,6 +13,7 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from headrace.arguments import given_properties
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
@@ -63,7 +64,8 @@ class AIOConsumer(LiveClient):
         self._loop = asyncio.get_running_loop()
         self._waits = LoopWaits(self._loop)
         self._given = ApplicationCallbacks(self)
-        self._engine = ConsumerEngine(consumer_conf, self._given, self._waits.notify, awaits=True)
+        properties = given_properties(consumer_conf, None, {})
+        self._engine = ConsumerEngine(properties, self._given, self._waits.notify, awaits=True)
 
     # Reading
 

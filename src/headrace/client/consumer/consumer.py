@@ -18,7 +18,7 @@ from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
 from headrace.client.core import HANDLE_CLOSED, LiveClient
-from headrace.client.waits import Steps, ThreadWaits
+from headrace.client.waits import Steps, ThreadWaits, seconds
 from headrace.errors import ClientClosedError
 from headrace.interpreter import SteadyLock
 from headrace.net.thread import loop_thread
@@ -100,6 +100,8 @@ class Consumer(LiveClient):
 
     def _poll(self, timeout: float | None) -> Message | None:
         """`poll` in the general way; opens the fast path where only records are to be handed out next."""
+        if not isinstance(timeout, (int, float)):
+            seconds(timeout)  # refuses what is none, also where nobody has to wait
         message: Message | None = None
         try:
             for _ in iter(self._reading.acquire, False):  # as `with self._reading`, without its frame
@@ -153,6 +155,8 @@ class Consumer(LiveClient):
             ValueError: `num_messages` is out of range.
             ClientClosedError: the consumer is closed (a `RuntimeError`).
         """
+        if not isinstance(timeout, (int, float)):
+            seconds(timeout)
         messages: list[Message] = []
         try:
             with self._reading:

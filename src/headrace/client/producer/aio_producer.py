@@ -12,6 +12,7 @@ from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from headrace.arguments import given_properties
 from headrace.buffers import AIOProduceFastPath
 from headrace.buffers.refusals import milliseconds
 from headrace.client.application_callbacks import ApplicationCallbacks
@@ -63,7 +64,8 @@ class AIOProducer(LiveClient):
         if executor is None and max_workers < 1:
             raise ValueError("max_workers must be at least 1")
         self._given = ApplicationCallbacks(self)
-        self._config = Config(PRODUCER, self._given.lend_properties(with_started(producer_conf)), servers_needed=False)
+        given = with_started(given_properties(producer_conf, None, {}))
+        self._config = Config(PRODUCER, self._given.lend_properties(given), servers_needed=False)
         self._chain = chain_of(self._config)
         self._sends_if_started: _Sends | None = None
         self._reports = _Reports(LoopWaits())

@@ -87,6 +87,15 @@ def test_the_rest_of_a_batch_needs_nothing_of_the_general_way(reader: Reader, ge
     assert not general
 
 
+def test_a_time_that_is_none_is_refused_while_a_batch_lasts_too(reader: Reader) -> None:
+    consumer = reader.consumer
+    with pytest.raises(TypeError):
+        consumer.poll("x")  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        consumer.consume(1, "x")  # type: ignore[arg-type]
+    assert consumer.poll(None) is not None
+
+
 def test_the_position_and_what_is_stored_move_with_each_record(reader: Reader) -> None:
     for number in range(3, 40):
         assert reader.next() == number

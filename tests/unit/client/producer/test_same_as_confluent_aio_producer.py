@@ -39,6 +39,15 @@ def test_fewer_than_one_worker_are_refused_without_an_executor(broker, workers):
         asyncio.run(made(headrace, executor=executor))
 
 
+@pytest.mark.parametrize("given", [None, 5, "x", ["a"]])
+@pytest.mark.parametrize("name", ["AIOProducer", "AIOConsumer"])
+def test_what_is_no_configuration_is_a_type_error_under_asyncio_too(name, given):
+    async def made(kafka):
+        await getattr(kafka.aio, name)(given).close()
+
+    assert same(lambda kafka: asyncio.run(made(kafka))) == "TypeError"
+
+
 def test_under_asyncio_a_record_is_a_future_of_its_message(broker):
     async def sent(kafka):
         async with kafka.aio.AIOProducer({"bootstrap.servers": broker.bootstrap_servers, "logger": QUIET},

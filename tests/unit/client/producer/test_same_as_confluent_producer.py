@@ -66,6 +66,9 @@ def ignored(*arguments):
     "no port": lambda k, s: bool(k.Producer({"bootstrap.servers": "127.0.0.1", "logger": QUIET})),
     "an unknown property": lambda k, s: k.Producer({"bootstrap.servers": s, "should.fail": 1}),
     "a wrong value": lambda k, s: k.Producer({"bootstrap.servers": s, "linger.ms": "x"}),
+    **{f"debug {value!r}": lambda k, s, value=value: bool(k.Producer(
+        {"bootstrap.servers": s, "logger": QUIET, "debug": value}))
+       for value in ("foo", "cgrp,foo", "cgrp;topic", 5, True, "all", "cgrp, Topic", ",telemetry")},
     "an unknown partitioner": lambda k, s: k.Producer({"bootstrap.servers": s, "partitioner": "murmur"}),
     "a value out of range": lambda k, s: k.Producer({"bootstrap.servers": s, "transaction.timeout.ms": 0}),
     "a contradiction": lambda k, s: k.Producer({"bootstrap.servers": s, "enable.idempotence": True, "acks": 1}),
