@@ -96,13 +96,24 @@ def _check_oauth(values: dict[str, Any]) -> None:
         for name in ("token.endpoint.url", "client.id", "client.secret"):
             if not values[f"sasl.oauthbearer.{name}"]:
                 raise ConfigError(f'"sasl.oauthbearer.{name}" is missing: "sasl.oauthbearer.method": "oidc" needs it')
-        if not re.match(r"https?://[^/?#\s]+", endpoint):
+        if not _is_address(endpoint):
             raise ConfigError('"sasl.oauthbearer.token.endpoint.url" is no address: expected https://host/path')
     elif callback and unsecured:
         raise ConfigError('"oauth_cb" and "enable.sasl.oauthbearer.unsecure.jwt" exclude each other: give one of them')
     elif not callback and not unsecured:
         raise ConfigError('SASL mechanism OAUTHBEARER needs a source of tokens: "oauth_cb", or '
                           '"sasl.oauthbearer.method": "oidc" with "sasl.oauthbearer.token.endpoint.url"')
+
+
+def _is_address(url: str) -> bool:
+    from urllib.parse import urlsplit  # slow to import
+
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 \
+            and re.fullmatch(r"[!-~]+", url) is not None
+    except ValueError:  # a port that is none, brackets that do not match
+        return False
 
 
 def _read_jaas(values: dict[str, Any]) -> None:

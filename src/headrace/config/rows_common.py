@@ -25,8 +25,9 @@ COMMON_ROWS = (
     Property("security.protocol", "enum", "plaintext", "How to talk to brokers: with TLS (ssl), with authentication "
              "by SASL, or both.", choices=("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")),
     # TLS
-    Property("ssl.ca.location", "str", "", "File of CA certificates in PEM or PKCS#12 that the brokers' certificates "
-             "must chain to; the system's own when empty.", aliases=("ssl.truststore.location",)),
+    Property("ssl.ca.location", "str", "", "File of CA certificates in PEM or PKCS#12, or directory of them as "
+             "OpenSSL names them, that the brokers' certificates must chain to; the system's own when empty or "
+             "`probe`. Who is given is trusted, and nobody else.", aliases=("ssl.truststore.location",)),
     Property("ssl.ca.pem", "str", "", "CA certificates as PEM text, instead of a file.",
              aliases=("ssl.truststore.certificates",)),
     Property("ssl.truststore.password", "secret", "", "Password of ssl.ca.location, if that is a PKCS#12 file."),
@@ -92,8 +93,8 @@ COMMON_ROWS = (
     Property("sasl.oauthbearer.config", "secret", "", "Given to oauth_cb; or what an unsecured token shall say: "
              "`principal=alice scope=a,b lifeSeconds=3600 extension_name=value`."),
     Property("enable.sasl.oauthbearer.unsecure.jwt", "bool", False, "Make unsigned tokens, for tests only."),
-    Property("https.ca.location", "str", "", "File of CA certificates in PEM for the token endpoint; the system's own "
-             "when empty."),
+    Property("https.ca.location", "str", "", "File or directory of CA certificates in PEM for the token endpoint; the "
+             "system's own when empty or `probe`."),
     Property("https.ca.pem", "str", "", "The same as PEM text."),
     Property("sasl.login.refresh.window.factor", "float", 0.8, "Get a new token when this part of the old one's life "
              "is over.", low=0.5, high=1.0),

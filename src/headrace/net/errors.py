@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 _OTHER_NAME = (62, 64)  # OpenSSL: X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+_NO_HOST = (socket.gaierror, UnicodeError)
+"""The second is raised for names that cannot be written in a question to the resolver, as `a..b`."""
 _LOST = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, EOFError)
 _OF_REQUESTS = frozenset({
     KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE, KafkaError._DESTROY,
@@ -45,6 +47,22 @@ _TLS_VERDICTS = (
 )
 """Parts of OpenSSL's reasons by which one side understood the other and refused it. All others may be damage: one bit
 turned in what a server sends gives twenty different ones (`tests/unit/net/test_garbled_answers.py`)."""
+
+_TLS_HINTS = (
+    (("CERTIFICATE_REQUIRED", "BAD_CERTIFICATE"),
+     'the broker may ask for a client certificate, or refuse the one it got: set "ssl.certificate.location" and '
+     '"ssl.key.location"'),
+    (("ALERT_CERTIFICATE", "ALERT_UNKNOWN_CA", "ALERT_UNSUPPORTED_CERTIFICATE", "ALERT_ACCESS_DENIED"),
+     "the broker refuses this client's certificate: is it within its dates, not revoked, and signed by an authority "
+     'that the broker trusts? Check "ssl.certificate.location"'),
+    (("HANDSHAKE_FAILURE", "INSUFFICIENT_SECURITY"),
+     'the broker takes none of the ciphers: check "ssl.cipher.suites" and "ssl.curves.list"; or it may ask for a '
+     'client certificate: set "ssl.certificate.location" and "ssl.key.location"'),
+    (("PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"),
+     'the broker speaks other versions of TLS: check "ssl.enabled.protocols" and "ssl.protocol"'),
+    (("WRONG_VERSION", "RECORD_LAYER", "UNKNOWN_PROTOCOL"), 'the port may be plaintext: check "security.protocol"'),
+)
+"""What to do, by parts of OpenSSL's reasons; the first that is found counts."""
 
 
 class Phase(Enum):
@@ -72,7 +90,7 @@ def connection_error(
     code, text, retriable = KafkaError._TRANSPORT, None, None
     if isinstance(cause, KafkaException):
         code, text, retriable = cause.error.code(), cause.error.str(), cause.error.retriable()
-    elif isinstance(cause, socket.gaierror):
+    elif isinstance(cause, _NO_HOST):
         code = KafkaError._RESOLVE
     elif _is_tls_failure(cause):
         code = KafkaError._SSL
@@ -156,7 +174,7 @@ def _is_tls_verdict(cause: BaseException | None) -> bool:
 
 
 def _describe(error: BaseException | None, phase: Phase, protocol: str) -> str:
-    if isinstance(error, socket.gaierror):
+    if isinstance(error, _NO_HOST):
         return 'the host name cannot be resolved: correct it in "bootstrap.servers" or in the broker\'s ' \
                "advertised.listeners"
     if isinstance(error, ssl.SSLCertVerificationError):
@@ -203,11 +221,8 @@ def _closed(phase: Phase, protocol: str) -> str:
 
 def _tls_hint(error: ssl.SSLError) -> str:
     reason = (error.reason or str(error)).upper()
-    if "CERTIFICATE_REQUIRED" in reason or "HANDSHAKE_FAILURE" in reason or "BAD_CERTIFICATE" in reason:
-        return 'the broker may ask for a client certificate: set "ssl.certificate.location" and "ssl.key.location"'
-    if "WRONG_VERSION" in reason or "RECORD_LAYER" in reason or "UNKNOWN_PROTOCOL" in reason:
-        return 'the port may be plaintext: check "security.protocol"'
-    return "check the ssl.* properties and the broker's listener"
+    return next((hint for parts, hint in _TLS_HINTS if any(part in reason for part in parts)),
+                "check the ssl.* properties and the broker's listener")
 
 
 def _all_refused(error: BaseException) -> bool:

@@ -227,11 +227,12 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
             race["happy_eyeballs_delay"] = _NEXT_ADDRESS_AFTER_S
         transport, _ = await loop.create_connection(lambda: stream, node.host, node.port, family=family, **race)
         opened = transport.get_extra_info("socket")
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, config["socket.keepalive.enable"])
-        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, config["socket.nagle.disable"])
-        for option, size in sizes:
-            if size:
-                opened.setsockopt(socket.SOL_SOCKET, option, size)
+        with contextlib.suppress(OSError):  # it may be lost and closed again, which others tell better
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, config["socket.keepalive.enable"])
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, config["socket.nagle.disable"])
+            for option, size in sizes:
+                if size:
+                    opened.setsockopt(socket.SOL_SOCKET, option, size)
         if tls is not None:
             await secure.begin()
 

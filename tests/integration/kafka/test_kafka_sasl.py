@@ -151,6 +151,8 @@ def wrong(cluster: KafkaCluster, case: str) -> tuple[dict[str, Any], int, str]:
                          tls, "for another host"),
         "no certificate": (without(cluster.client_properties("MTLS"), "ssl.certificate.location", "ssl.key.location"),
                            tls, '"ssl.certificate.location"'),
+        "certificate of another authority": ({**cluster.client_properties("MTLS"), **foreign_identity()}, tls,
+                                             "refuses this client's certificate"),
         "SASL at a port without": ({**plain, "bootstrap.servers": cluster.bootstrap_servers}, authentication,
                                    "without SASL"),
         "plaintext at a TLS port": ({**plain, "bootstrap.servers": scram["bootstrap.servers"]}, tls, '"sasl_ssl"'),
@@ -161,14 +163,22 @@ def wrong(cluster: KafkaCluster, case: str) -> tuple[dict[str, Any], int, str]:
     }[case]
 
 
+def foreign_identity() -> dict[str, str]:
+    """A certificate that no broker knows the authority of, and its key."""
+    leaf = trustme.CA().issue_cert("client@headrace.test")
+    return {"ssl.certificate.location": "", "ssl.key.location": "",
+            "ssl.certificate.pem": "".join(blob.bytes().decode() for blob in leaf.cert_chain_pems),
+            "ssl.key.pem": leaf.private_key_pem.bytes().decode()}
+
+
 def without(properties: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in properties.items() if name not in names}
 
 
 @pytest.mark.parametrize("case", [
     "wrong password, SCRAM", "wrong password, PLAIN", "wrong mechanism", "expired token", "unsigned token",
-    "another authority", "another host", "no certificate", "SASL at a port without", "plaintext at a TLS port",
-    "TLS at a plaintext port", "no SASL at a SASL port",
+    "another authority", "another host", "no certificate", "certificate of another authority",
+    "SASL at a port without", "plaintext at a TLS port", "TLS at a plaintext port", "no SASL at a SASL port",
 ])
 def test_a_wrong_way_is_soon_an_error_that_names_the_cause(secured: KafkaCluster, case: str) -> None:
     properties, code, text = wrong(secured, case)

@@ -64,6 +64,9 @@ def test_the_options_of_each_of_java_s_modules_are_taken_over() -> None:
     ({**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "https://h"}, "client.id"),
     ({**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "h/t",
       "sasl.oauthbearer.client.id": "i", "sasl.oauthbearer.client.secret": "s"}, "expected https://host/path"),
+    *(({**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": url,
+        "sasl.oauthbearer.client.id": "i", "sasl.oauthbearer.client.secret": "s"}, "expected https://host/path")
+      for url in ("https://h:x/t", "https://h:99999/t", "https://[::1/t", "https://h/a b", "https://h/a\nb", "ftp://h")),
     ({**PLAIN, "sasl.jaas.config": "username=hunter2"}, "cannot be read"),
     ({**PLAIN, "sasl.jaas.config": 'a.ScramLoginModule required username="u" password="p";'}, "does not go with"),
     ({**PLAIN, "sasl.jaas.config": "a.LdapLoginModule required;"}, "not known"),

@@ -68,16 +68,17 @@ async def failure_of(port: int, says: str, **properties: Any) -> KafkaError:
     return error
 
 
-def test_a_wrong_host_is_named_with_what_to_do() -> None:
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a..b", "x" * 64])
+def test_a_wrong_host_is_named_with_what_to_do(host: str) -> None:
     async def run() -> KafkaError:
-        core = core_for(9092, host="no-such-host.invalid")
+        core = core_for(9092, host=host)
         error = await failure_given_time(lambda time_s: core.list_topics(None, time_s))
         await core.close()
         return error
 
     error = asyncio.run(run())
     assert error == KafkaError._RESOLVE
-    assert "no-such-host.invalid:9092: the host name cannot be resolved" in error.str()
+    assert f"{host}:9092: the host name cannot be resolved" in error.str()
 
 
 def test_a_port_that_says_nothing_times_out_and_says_what_it_waited_for(mute_port: int) -> None:
@@ -284,3 +285,20 @@ def test_a_connection_that_was_given_up_from_here_is_not_said_to_have_been_close
     closed = connection_error(ConnectionAbortedError(103, "Software caused connection abort"), "b:9", Phase.OPEN, "ssl")
     assert "closed the connection" in closed.str()
     assert given_up.code() == closed.code() == KafkaError._TRANSPORT
+
+
+@pytest.mark.parametrize(("reason", "told"), [
+    ("SSLV3_ALERT_CERTIFICATE_UNKNOWN", "the broker refuses this client's certificate"),
+    ("SSLV3_ALERT_CERTIFICATE_EXPIRED", "the broker refuses this client's certificate"),
+    ("TLSV1_ALERT_UNKNOWN_CA", "the broker refuses this client's certificate"),
+    ("SSLV3_ALERT_BAD_CERTIFICATE", "may ask for a client certificate, or refuse the one it got"),
+    ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "may ask for a client certificate"),
+    ("SSLV3_ALERT_HANDSHAKE_FAILURE", '"ssl.cipher.suites"'),
+    ("TLSV1_ALERT_PROTOCOL_VERSION", '"ssl.enabled.protocols"'),
+    ("WRONG_VERSION_NUMBER", "the port may be plaintext"),
+    ("DECRYPTION_FAILED_OR_BAD_RECORD_MAC", "check the ssl.* properties"),
+])
+def test_what_tls_says_is_told_with_what_to_do(reason: str, told: str) -> None:
+    error = ssl.SSLError(1, reason)
+    error.reason = reason
+    assert told in connection_error(error, "b:9", Phase.FIRST_REQUEST, "ssl").str()

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from typing import Any
 
 import pytest
@@ -134,3 +135,31 @@ def test_every_state_of_a_connection_leads_back_to_where_it_can_be_dialled() -> 
         assert CONNECTION_TRANSITIONS.go(state, "lost") is ConnectionState.IDLE
     assert [state for state in ConnectionState if CONNECTION_TRANSITIONS.allows(state, "dial")] == [
         ConnectionState.IDLE]
+
+
+def test_a_connection_that_is_lost_before_its_options_are_set_says_how_it_was_lost(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = asyncio.BaseEventLoop.create_connection
+
+    async def lose(loop: Any, *arguments: Any, **options: Any) -> Any:
+        transport, protocol = await opened(loop, *arguments, **options)
+        transport.abort()
+        while transport.get_extra_info("socket").fileno() >= 0:
+            await asyncio.sleep(0)
+        return transport, protocol
+
+    async def run() -> None:
+        server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1")
+        port = server.sockets[0].getsockname()[1]
+        connect = socket_connector(
+            ssl.create_default_context(), Config(PRODUCER, {"bootstrap.servers": f"127.0.0.1:{port}"}))
+        try:
+            with pytest.raises(ConnectionResetError, match="during the TLS handshake"):
+                await connect(Socket(), NodeAddress(-1, "127.0.0.1", port))
+        finally:
+            server.close()
+            await server.wait_closed()
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "create_connection", lose)
+    asyncio.run(run())

@@ -17,7 +17,7 @@ from urllib.parse import quote_plus, urlencode, urlsplit
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.sasl.exchange import one_line, refused
-from headrace.net.auth.tls import load_authorities
+from headrace.net.auth.tls import trusting_context
 from headrace.net.auth.tokens import Token, jwt_expiry
 
 __all__ = ["token_endpoint"]
@@ -33,10 +33,7 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
         ConfigError: the CA certificates cannot be loaded.
     """
     url = urlsplit(config["sasl.oauthbearer.token.endpoint.url"])
-    context = None
-    if url.scheme == "https":
-        context = ssl.create_default_context()
-        load_authorities(context, config, "https.ca.location", "https.ca.pem")
+    context = trusting_context(config, "https.ca.location", "https.ca.pem") if url.scheme == "https" else None
     form = {"grant_type": "client_credentials"}
     if config["sasl.oauthbearer.scope"]:
         form["scope"] = config["sasl.oauthbearer.scope"]
@@ -75,7 +72,7 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
         except ssl.SSLCertVerificationError as error:
             why = f"its certificate is not trusted ({error.verify_message}): set \"https.ca.location\" to its CA"
             raise _failed(KafkaError._SSL, where, why) from None
-        except (OSError, HTTPException) as error:
+        except (OSError, HTTPException, UnicodeError) as error:
             why = one_line(str(error)) or type(error).__name__
             raise _failed(KafkaError._TRANSPORT, where, f"{why}: check \"sasl.oauthbearer.token.endpoint.url\" and "
                                                         "that it can be reached") from None

@@ -18,10 +18,11 @@ from typing import Any
 
 from headrace.errors import ConfigError, DependencyError
 
-__all__ = ["load_authorities", "tls_context"]
+__all__ = ["tls_context", "trusting_context"]
 
 _VERSIONS = {"tlsv1.2": ssl.TLSVersion.TLSv1_2, "tlsv1.3": ssl.TLSVersion.TLSv1_3}
 _PEM = b"-----BEGIN "
+_SYSTEMS_OWN = "probe"
 _JKS = b"\xfe\xed\xfe\xed"
 _CIPHER_OF_TLS_13 = re.compile(r"TLS_(?!.*_WITH_)\w+")
 _CURVES_OF_NIST = {"P-256": "prime256v1", "P-384": "secp384r1", "P-521": "secp521r1"}
@@ -37,12 +38,11 @@ def tls_context(config: Mapping[str, Any]) -> ssl.SSLContext | None:
     """
     if "ssl" not in config["security.protocol"]:
         return None
-    context = ssl.create_default_context()
+    context = trusting_context(config, "ssl.ca.location", "ssl.ca.pem", "ssl.truststore.password")
     context.minimum_version, context.maximum_version = _versions(config)
     verify = config["enable.ssl.certificate.verification"]
     context.check_hostname = verify and config["ssl.endpoint.identification.algorithm"] == "https"
     context.verify_mode = ssl.CERT_REQUIRED if verify else ssl.CERT_NONE
-    load_authorities(context, config, "ssl.ca.location", "ssl.ca.pem", "ssl.truststore.password")
     _load_revocations(context, config["ssl.crl.location"])
     _set_ciphers(context, config["ssl.cipher.suites"])
     _set_groups(context, config["ssl.curves.list"])
@@ -50,28 +50,42 @@ def tls_context(config: Mapping[str, Any]) -> ssl.SSLContext | None:
     return context
 
 
-def load_authorities(
-    context: ssl.SSLContext, config: Mapping[str, Any], path_name: str, pem_name: str, password_name: str = ""
-) -> None:
-    """Trust the certificates that two properties name, a file and PEM text, besides those that are trusted already.
+def trusting_context(
+    config: Mapping[str, Any], path_name: str, pem_name: str, password_name: str = ""
+) -> ssl.SSLContext:
+    """A context that trusts the authorities that two properties name and nobody else: in a file or directory, as text.
+
+    Where they name none, or librdkafka's word for it, the system's own are trusted.
 
     Raises:
         ConfigError: they cannot be loaded.
     """
+    # Not ssl.create_default_context(): it goes by RFC 5280 to the letter since Python 3.13 and refuses certificates
+    # that OpenSSL takes, and so do other clients, as those of many a company's own authority are.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # who is named is trusted, also below an authority
     path, pem = config[path_name], config[pem_name]
-    if not path and not pem:
-        return
+    if path == _SYSTEMS_OWN or not (path or pem):
+        context.load_default_certs()
+        path = ""
     try:
-        if path and not _read(path).lstrip().startswith(_PEM):
+        if os.path.isdir(path):
+            context.load_verify_locations(capath=path)
+        elif path and _read(path).lstrip().startswith(_PEM):
+            context.load_verify_locations(path)
+        elif path:
             password = config[password_name] if password_name else ""
-            pem = "\n".join([pem, *(_pem(c) for c in _store(path_name, path, password)[1])])
+            context.load_verify_locations(cadata="\n".join(map(_pem, _store(path_name, path, password)[1])))
+        if pem:
             path = ""
-        context.load_verify_locations(cafile=path or None, cadata=pem or None)
+            # Python takes ASCII only and no blanks in front; what stands between certificates may be anything.
+            context.load_verify_locations(cadata=pem.encode("ascii", "ignore").decode().strip())
     except ConfigError:
         raise
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        name = f'"{path_name}" ({config[path_name]})' if path else f'"{pem_name}"'
+        name = f'"{path_name}" ({path})' if path else f'"{pem_name}"'
         raise ConfigError(f"{name} cannot be loaded ({_reason(error)}): expected CA certificates in PEM") from None
+    return context
 
 
 def _versions(config: Mapping[str, Any]) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
@@ -140,51 +154,71 @@ def _openssl_cipher(name: str) -> str:
 
 
 def _load_identity(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:
-    """This client's certificate chain and key, from whichever of the three ways they are given."""
-    ways = {
-        '"ssl.certificate.location" and "ssl.key.location"': ("ssl.certificate.location", "ssl.key.location"),
-        '"ssl.certificate.pem" and "ssl.key.pem"': ("ssl.certificate.pem", "ssl.key.pem"),
-        '"ssl.keystore.location"': ("ssl.keystore.location",),
-    }
-    used = [way for way, names in ways.items() if any(config[name] for name in names)]
-    if not used:
+    """This client's certificate chain and key: each from a file or as text, or both from one file."""
+    certificate, key, store = (
+        _one_of(config, names) for names in (("ssl.certificate.location", "ssl.certificate.pem"),
+                                             ("ssl.key.location", "ssl.key.pem"), ("ssl.keystore.location",)))
+    given = [f'"{name}"' for name in (certificate, key, store) if name]
+    if not given:
         return
-    if len(used) > 1:
-        raise ConfigError(f"{' and '.join(used)} exclude each other: give one of them")
-    for certificate, key in (("ssl.certificate.location", "ssl.key.location"), ("ssl.certificate.pem", "ssl.key.pem")):
-        if config[key] and not config[certificate]:
-            raise ConfigError(f'"{key}" needs "{certificate}": give the certificate as well')
-    shown = ", ".join(filter(None, (config[name] for name in ways[used[0]] if name.endswith("location"))))
+    if store and len(given) > 1:
+        raise ConfigError(f"{' and '.join(given)} exclude each other: give one of them")
+    if key and not certificate:
+        missing = key.replace("key", "certificate")
+        raise ConfigError(f'"{key}" needs "{missing}": give the certificate as well')
+    shown = ", ".join(config[name] for name in (certificate, key, store) if name.endswith("location"))
     try:
-        with _identity_files(config) as (chain, key_path, password):
+        with _identity_files(config, certificate, key) as (chain, key_path, password):
             context.load_cert_chain(chain, key_path, password=password)
     except ConfigError:
         raise
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{used[0]} ({shown or 'hidden'}) cannot be loaded ({_reason(error)}): expected PEM that "
-                          'belongs together, and the right "ssl.key.password"') from None
+        wanted = 'PEM that belongs together, and the right "ssl.key.password"' if key or store else \
+            'PEM with the private key in it as well, or "ssl.key.location", and the right "ssl.key.password"'
+        raise ConfigError(f"{' and '.join(given)} ({shown or 'hidden'}) cannot be loaded ({_reason(error)}): expected "
+                          f"{wanted}") from None
+
+
+def _one_of(config: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """The name of the one property that is given; empty for none."""
+    given = [name for name in names if config[name]]
+    if len(given) > 1:
+        raise ConfigError(" and ".join(f'"{name}"' for name in given) + " exclude each other: give one of them")
+    return given[0] if given else ""
 
 
 @contextlib.contextmanager
-def _identity_files(config: Mapping[str, Any]) -> Iterator[tuple[str, str | None, str]]:
-    """Paths of the chain and the key, and the key's password: Python's ssl reads files only."""
+def _identity_files(
+    config: Mapping[str, Any], certificate: str, key: str
+) -> Iterator[tuple[str, str | None, str]]:
+    """Paths of the chain and the key, and the key's password: Python's ssl reads files only.
+
+    Args:
+        config: the properties.
+        certificate: name of the one with the certificate; empty where a keystore is given.
+        key: name of the one with the key; empty where it is in the file of the certificate.
+    """
     password = config["ssl.key.password"]
-    if config["ssl.certificate.location"]:
-        yield config["ssl.certificate.location"], config["ssl.key.location"] or None, password
-        return
-    if config["ssl.certificate.pem"]:
-        text = f"{config['ssl.certificate.pem']}\n{config['ssl.key.pem']}\n".encode()
-    else:
+    with contextlib.ExitStack() as kept:
+        def path_of(text: bytes) -> str:
+            directory = kept.enter_context(tempfile.TemporaryDirectory())  # readable by nobody else
+            path = Path(directory, "identity.pem")
+            path.write_bytes(text)
+            return str(path)
+
+        if certificate:
+            chain, key_path = (
+                config[name] if not name.endswith("pem") else path_of(config[name].strip().encode())
+                for name in (certificate, key or certificate))
+            yield chain, key_path, password
+            return
         path = config["ssl.keystore.location"]
         text = _read(path)
         if text.lstrip().startswith(_PEM):
             password = password or config["ssl.keystore.password"]
         else:
             text, password = _keystore_pem(path, config["ssl.keystore.password"] or password)
-    with tempfile.TemporaryDirectory() as directory:  # readable by nobody else
-        both = Path(directory, "identity.pem")
-        both.write_bytes(text)
-        yield str(both), None, password
+        yield path_of(text), None, password
 
 
 def _keystore_pem(path: str, password: str) -> tuple[bytes, str]:

@@ -1,8 +1,11 @@
 """TLS as the properties ask for it: every way to give a key, what is trusted, and what cannot be used."""
 
+import shutil
 import ssl
+import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +16,8 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, DependencyError
-from headrace.net.auth.tls import load_authorities, tls_context
+from headrace.net.auth import tls
+from headrace.net.auth.tls import tls_context, trusting_context
 
 
 def config(**properties: Any) -> Config:
@@ -57,15 +61,18 @@ def context(**properties: Any) -> ssl.SSLContext:
     {"ssl.certificate.location": "chain", "ssl.key.location": "key", "ssl.key.password": "hunter2"},
     {"ssl.certificate.pem": "+chain", "ssl.key.pem": "+key", "ssl.key.password": "hunter2"},
     {"ssl.keystore.certificate.chain": "+chain", "ssl.keystore.key": "+key", "ssl.key.password": "hunter2"},
+    {"ssl.certificate.location": "chain", "ssl.key.pem": "+key", "ssl.key.password": "hunter2"},
+    {"ssl.certificate.pem": "+chain", "ssl.key.location": "key", "ssl.key.password": "hunter2"},
+    {"ssl.certificate.pem": "+both.pem", "ssl.key.password": "hunter2"},
     {"ssl.keystore.location": "both.pem", "ssl.key.password": "hunter2"},
     {"ssl.keystore.location": "store.p12", "ssl.keystore.password": "hunter2", "ssl.keystore.type": "PKCS12"},
-], ids=["files", "text", "Java's text", "one file", "PKCS#12"])
+], ids=["files", "text", "Java's text", "file and text", "text and file", "one text", "one file", "PKCS#12"])
 def test_a_client_s_encrypted_key_can_be_given_in_every_way(
     given: dict[str, str], files: dict[str, str], authority: trustme.CA
 ) -> None:
     def value(text: str) -> str:
         name = text.removeprefix("+")
-        return text if name not in files else Path(files[name]).read_text() if text != name else files[name]
+        return text if name not in files else f"\n  {Path(files[name]).read_text()}" if text != name else files[name]
 
     client = context(**{name: value(text) for name, text in given.items()}, **{"ssl.ca.location": files["ca"]})
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -99,6 +106,8 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> Any:
     ({"ssl.keystore.location": "nowhere"}, "ssl.keystore.location"),
     ({"ssl.keystore.location": "both.pem", "ssl.certificate.location": "chain"}, "exclude each other"),
     ({"ssl.key.location": "key"}, '"ssl.key.location" needs "ssl.certificate.location"'),
+    ({"ssl.certificate.location": "chain"}, 'or "ssl.key.location"'),
+    ({"ssl.certificate.location": "chain", "ssl.certificate.pem": "chain"}, "exclude each other"),
     ({"ssl.ca.location": "trust.p12", "ssl.truststore.password": "wrong"}, "ssl.truststore.password"),
     ({"ssl.ca.location": "chain", "ssl.crl.location": "nowhere"}, "ssl.crl.location"),
     ({"ssl.cipher.suites": "NO-SUCH-CIPHER"}, "ssl.cipher.suites"),
@@ -214,7 +223,7 @@ def test_several_groups_need_a_newer_python(monkeypatch: pytest.MonkeyPatch) -> 
     if not hasattr(ssl.SSLContext, "set_groups"):
         with pytest.raises(ConfigError, match=r'"ssl.curves.list": more than one group needs Python 3\.15'):
             context(**properties)
-    monkeypatch.setattr(ssl, "create_default_context", lambda: Newer(ssl.PROTOCOL_TLS_CLIENT))
+    monkeypatch.setattr(tls, "ssl", SimpleNamespace(**{**vars(ssl), "SSLContext": Newer}))
     context(**properties)
     assert chosen == ["X25519:P-256"]
 
@@ -250,10 +259,69 @@ def test_certificates_and_names_are_checked_unless_that_is_switched_off(
     assert made.check_hostname is checks_name
 
 
-def test_more_authorities_may_be_trusted_besides_those_that_are_already(files: dict[str, str]) -> None:
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    for given in ({}, {"https.ca.location": files["ca"]}, {"https.ca.pem": Path(files["ca"]).read_text()}):
-        before = len(made.get_ca_certs())
-        load_authorities(made, {"https.ca.location": "", "https.ca.pem": "", **given}, "https.ca.location",
-                         "https.ca.pem")
-        assert len(made.get_ca_certs()) == max(before, bool(given))
+def subjects(made: ssl.SSLContext) -> list[str]:
+    """Whom it trusts, by the names that `authorities` gave them."""
+    names = (dict(part[0] for part in ca["subject"]) for ca in made.get_ca_certs())
+    return sorted(name["organizationName"] for name in names)
+
+
+@pytest.fixture
+def authorities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Texts of certificates by name, each also in a file of that name; the system trusts one of them."""
+    made = {name: trustme.CA(organization_name=name).cert_pem.bytes().decode() for name in ("system", "file", "text")}
+    for name, text in made.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "system"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.chdir(tmp_path)
+    return made
+
+
+@pytest.mark.parametrize("prefix", ["ssl", "https"])
+@pytest.mark.parametrize(("file", "text", "trusted"), [
+    ("", False, ["system"]), ("probe", False, ["system"]), ("file", False, ["file"]), ("", True, ["text"]),
+    ("file", True, ["file", "text"]), ("probe", True, ["system", "text"]),
+])
+def test_who_is_named_is_trusted_and_nobody_else(
+    prefix: str, file: str, text: bool, trusted: list[str], authorities: dict[str, str]
+) -> None:
+    given = {f"{prefix}.ca.location": file, f"{prefix}.ca.pem": authorities["text"] if text else ""}
+    assert subjects(trusting_context(given, f"{prefix}.ca.location", f"{prefix}.ca.pem")) == trusted
+    if prefix == "ssl":
+        assert subjects(context(**given)) == trusted
+
+
+def test_text_may_have_blanks_and_remarks_around_the_certificates(authorities: dict[str, str]) -> None:
+    text = f"\n  {authorities['file']}\n of \u00fc:\n{authorities['text']}  \n"
+    assert subjects(context(**{"ssl.ca.pem": text})) == ["file", "text"]
+
+
+def test_a_file_without_certificates_is_refused_and_the_system_not_trusted_in_its_place(
+    authorities: dict[str, str], files: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "empty.p12").write_bytes(pkcs12.serialize_key_and_certificates(
+        b"k", serialization.load_pem_private_key(Path(files["key"]).read_bytes(), b"hunter2"), None, None,  # type: ignore[arg-type]
+        serialization.NoEncryption()))
+    for given in ({"ssl.ca.location": str(tmp_path / "empty.p12")}, {"ssl.ca.pem": " \n"}):
+        with pytest.raises(ConfigError, match=next(iter(given))):
+            context(**given)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl names the files")
+def test_a_directory_of_authorities_is_looked_into(
+    files: dict[str, str], authority: trustme.CA, tmp_path: Path
+) -> None:
+    command = ["openssl", "x509", "-in", files["ca"], "-noout", "-subject_hash"]
+    name = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    (tmp_path / f"{name}.0").write_bytes(authority.cert_pem.bytes())
+    client = context(**{"ssl.ca.location": str(tmp_path), "ssl.certificate.location": files["chain"],
+                        "ssl.key.location": files["key"], "ssl.key.password": "hunter2"})
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("broker").configure_cert(server)
+    server.verify_mode = ssl.CERT_REQUIRED
+    authority.configure_trust(server)
+    assert shake_hands(client, server)
+
+
+def test_certificates_need_not_follow_rfc_5280_to_the_letter_on_any_python() -> None:
+    assert not context().verify_flags & ssl.VERIFY_X509_STRICT
