@@ -18,7 +18,7 @@ from headrace.config import Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import Cluster, Metadata, MetadataChanged, MetadataFailed
-from headrace.machines.machine import ANY_NODE, LOST, Effect, ErrorEvent, Event, Machine
+from headrace.machines.machine import ANY_NODE, LOST, Effect, ErrorEvent, Event, Machine, Send
 from headrace.net.driver import Driver
 from headrace.net.settings import Connector
 from headrace.net.thread import FORKED
@@ -210,10 +210,10 @@ class ClientCore:
         started, failures = self._clock(), 0
         end = started + timeout_s
         while True:
-            node_id = self.driver.any_node() if destination == ANY_NODE else destination
+            send = Send(destination, request, max(end - self._clock(), 0.0), max_version)
             try:
-                return node_id, await self.driver.request(node_id, request, max(end - self._clock(), 0.0),
-                                                          max_version=max_version)
+                reply = await self.driver.ask(send)
+                return send.node_id, reply
             except KafkaException as failed:
                 self.check_open(closed_text)  # whoever waits while it is closed hears what a later call hears
                 error = failed.error

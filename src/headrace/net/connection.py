@@ -35,6 +35,8 @@ __all__ = ["Connection"]
 
 _LENT_S = 30.0
 """The longest time for which it is lent: what is decided once for many requests is looked at as often as this."""
+_LATE_S = 2.0
+"""What may go to any broker waits no longer than this for a connection to open."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -52,6 +54,7 @@ class Connection(asyncio.BufferedProtocol):
         features: finalized feature levels, as the broker gave them.
         pipeline: the requests in flight.
         dialling: the task that opened it last, or is at it.
+        late: it is being opened for longer than others need.
     """
 
     def __init__(self, node: NodeAddress, settings: ConnectionSettings, owner: ConnectionOwner) -> None:
@@ -60,6 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         self.state = CONNECTION_TRANSITIONS.first
         self.failures = 0
         self.last_error: KafkaError | None = None
+        self.late = False
         self.features: dict[str, int] = {}
         self._settings, self._owner, self._traffic = settings, owner, settings.traffic.of(node)
         self._traffic.connections.add(self)
@@ -290,6 +294,7 @@ class Connection(asyncio.BufferedProtocol):
         self._opening = ConnectionSetup(self._settings, self.node, first_version, self)
         self.dialling = self._loop.create_task(self._connect())
         self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
+        self._alarms.set(self._on_late, _LATE_S)
 
     def log_in_anew(self) -> None:
         """There are other credentials: dial at once, and forget it where those before are refused."""
@@ -319,6 +324,8 @@ class Connection(asyncio.BufferedProtocol):
         self._go("opened")
         self.features = self._opening.handshake.features
         self._alarms.cancel(self._on_setup_timeout)
+        self._alarms.cancel(self._on_late)
+        self.late = False
         self._on_idle()
         if not self._paused:
             self.resume_writing()
@@ -412,6 +419,7 @@ class Connection(asyncio.BufferedProtocol):
         self._opening.stop()
         self._alarms.cancel_all()
         self._go("lost")
+        self.late = False
         self._expires_at = float("inf")
         if isinstance(cause, HandshakeRestartError):
             self._dial(first_version=0)
@@ -453,6 +461,10 @@ class Connection(asyncio.BufferedProtocol):
             self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
         else:
             self.close(setup_timeout(self._settings.setup_timeout_s, self.state.value))
+
+    def _on_late(self) -> None:
+        self.late = True
+        self._owner.on_late(tuple(self._waiting))
 
     def _on_idle(self) -> None:
         self.take_back()

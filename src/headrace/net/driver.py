@@ -41,6 +41,7 @@ all of its requests have the same one.
 """
 _EAGERNESS = {ConnectionState.READY: 0, ConnectionState.OPENING: 1, ConnectionState.DIALLING: 1,
               ConnectionState.IDLE: 2, ConnectionState.BACKOFF: 3, ConnectionState.CLOSING: 3}
+_LATE = 3
 _CLOSED = KafkaError(KafkaError._DESTROY, "the client is closed")
 _ANY_ADDRESS = NodeAddress(-1, "", 0)
 _NOBODY = KafkaError(KafkaError._TRANSPORT, 'no broker is known: "bootstrap.servers" names none')
@@ -176,16 +177,21 @@ class Driver:
         Raises:
             KafkaException: no reply within `timeout_s` seconds, or none possible.
         """
+        return await self.ask(Send(destination, request, timeout_s, max_version))
+
+    async def ask(self, send: Send) -> Response:
+        """As `request`; afterwards `send.node_id` says who has answered."""
         caller = PendingReply(self._loop)
-        call = ClientRequest(caller, Send(destination, request, timeout_s, max_version),
-                             self._clock() + timeout_s + _SLACK_S, self._reply_grace_s)
+        call = ClientRequest(caller, send, self._clock() + send.timeout_s + _SLACK_S, self._reply_grace_s)
         connection = self._dispatch(call)
         try:
-            return await in_time(caller.answer, timeout_s)
+            return await in_time(caller.answer, send.timeout_s)
         except TimeoutError:
             nobody = KafkaError(KafkaError._UNKNOWN_BROKER, "no broker is known")
+            connection = self.connection(send.node_id, send.request) or connection  # the first one may have been late
             raise KafkaException(connection.withdraw(call) if connection is not None else nobody) from None
         except asyncio.CancelledError:
+            connection = self.connection(send.node_id, send.request) or connection
             if connection is not None:
                 connection.withdraw(call)
             raise
@@ -316,12 +322,7 @@ class Driver:
 
     def _dispatch(self, call: ClientRequest) -> Connection | None:
         send = call.send
-        node_id = send.destination
-        if node_id == CONTROLLER:
-            controller_id = self._metadata.cluster.controller_id
-            node_id = ANY_NODE if controller_id is None else controller_id
-        if node_id == ANY_NODE:
-            node_id = self.any_node()
+        node_id = self._choose_node(send)
         node = self._metadata.cluster.nodes.get(node_id)
         if node is None or self._closed:
             self._metadata.refresh(self._clock())  # a coordinator may have come back since
@@ -336,6 +337,13 @@ class Driver:
             connection = self._connections[key] = Connection(node, self._settings, self)
         connection.submit(call)
         return connection
+
+    def _choose_node(self, send: Send) -> int:
+        node_id = send.destination
+        if node_id == CONTROLLER:
+            controller_id = self._metadata.cluster.controller_id
+            node_id = ANY_NODE if controller_id is None else controller_id
+        return self.any_node() if node_id == ANY_NODE else node_id
 
     def connection(self, node_id: int, request: Request) -> Connection | None:
         """The connection to a broker for requests of this kind; None before the first."""
@@ -355,7 +363,8 @@ class Driver:
         def reluctance(node_id: int) -> tuple[int, int, int, float]:
             c = self._connections.get((node_id, 0))
             state, failures, load = (ConnectionState.IDLE, 0, 0) if c is None else (c.state, c.failures, c.load)
-            return (_EAGERNESS[state], failures, load, self._jitter())
+            late = c is not None and c.late
+            return (_LATE if late else _EAGERNESS[state], failures, load, self._jitter())
         return min(self._metadata.cluster.nodes, key=reluctance, default=ANY_NODE)
 
     # Back: from the connections to the machines.
@@ -400,6 +409,14 @@ class Driver:
     def on_ready(self) -> None:
         """A connection can be used."""
         self._deduplicator.over()
+
+    def on_late(self, waiting: Sequence[ClientRequest]) -> None:
+        """A connection takes long to open: what waits for it goes to another broker, where any broker will do."""
+        for call in waiting:
+            send, late = call.send, self.connection(call.send.node_id, call.send.request)
+            if late is not None and self._choose_node(send) != send.node_id:
+                late.withdraw(call)
+                self._dispatch(call)
 
     def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
         """A connection could not be opened, or broke."""

@@ -10,7 +10,7 @@ import contextlib
 import socket
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
@@ -198,6 +198,9 @@ class ConnectionOwner(Protocol):
 
     def on_ready(self) -> None:
         """A connection may be used from now on."""
+
+    def on_late(self, waiting: Sequence[ClientRequest]) -> None:
+        """A connection takes long to open, and these requests wait for it."""
 
     def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
         """A connection could not be opened, or was lost while it was needed."""

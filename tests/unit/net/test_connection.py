@@ -1,7 +1,7 @@
 """One broker's connection by itself: in memory, on a clock that is a number, with whoever owns it looking on."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -48,6 +48,9 @@ class Owner:
 
     def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
         self.told.append(("lost", node.id, error))
+
+    def on_late(self, waiting: Sequence[ClientRequest]) -> None:
+        self.told.append(("late", [call.send.context for call in waiting]))
 
     def on_hung_up(self) -> None:
         self.told.append(("hung up",))
@@ -855,16 +858,20 @@ def test_it_is_not_closed_while_a_reply_is_awaited() -> None:
 
 
 @pytest.mark.parametrize("dialling", [True, False], ids=["no socket", "no answer"])
-def test_an_opening_that_takes_too_long_is_given_up(dialling: bool) -> None:
+def test_an_opening_that_takes_long_is_told_and_in_the_end_given_up(dialling: bool) -> None:
     async def run() -> None:
         bench = Bench(setup_timeout_s=3.0)
         if dialling:
             bench.connector = hang
         bench.broker.on(ApiVersionsRequest, SILENCE)
         bench.submit(timeout_s=60.0)
-        await asyncio.sleep(2.99)
+        await asyncio.sleep(1.99)
         assert bench.owner.told == []
+        await asyncio.sleep(1.0)
+        assert bench.owner.told == [("late", ["a"])]
+        assert bench.connection.late
         await asyncio.sleep(0.02)
+        assert not bench.connection.late
         [(_, error)] = bench.owner.all("error")
         assert (error.code(), error.maybe_applied) == (KafkaError._TRANSPORT, False)
         assert "no connection after 3 s" in error.str()

@@ -14,7 +14,10 @@ import trustme
 from headrace.client.core import ClientCore
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.machines.machine import ANY_NODE, Send
+from headrace.net import connection
 from headrace.net.errors import Phase, connection_error
+from headrace.wire.messages.cluster.metadata import MetadataRequest
 from tests.support.enough_time import TIMES_S, failure_given_time
 from tests.support.scripted_broker import PeerProtocol, ScriptedBroker, admin_config
 
@@ -152,6 +155,45 @@ def test_the_second_bootstrap_server_is_used_when_the_first_is_dead(closed_port:
         await core.list_topics(None, 5)
         await core.close()
         await broker.shut(server)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("mute", [1, 2])
+def test_bootstrap_servers_that_never_answer_hold_nobody_up_who_may_ask_another(
+    mute: int, mute_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_LATE_S", 0.05)
+
+    async def run() -> None:
+        broker = ScriptedBroker()
+        server, port = await broker.listen()
+        servers = [f"127.0.0.1:{mute_port}", f"localhost:{mute_port}"][:mute]
+        config = {"bootstrap.servers": [*servers, f"127.0.0.1:{port}"], "socket.connection.setup.timeout.ms": 300_000}
+        core = ClientCore(Config(ADMIN, config), jitter=lambda: 0.5)  # so that the first one is asked first
+        core.on_error = lambda error: None
+        await core.list_topics(None, 30)
+        await core.close()
+        await broker.shut(server)
+
+    asyncio.run(run())
+
+
+def test_a_call_whose_time_is_over_while_no_server_answers_is_forgotten(
+    mute_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_LATE_S", 0.05)
+
+    async def run() -> None:
+        servers = [f"127.0.0.1:{mute_port}", f"localhost:{mute_port}"]
+        core = ClientCore(Config(ADMIN, {"bootstrap.servers": servers}), jitter=lambda: 0.5)
+        core.on_error = lambda error: None
+        send = Send(ANY_NODE, MetadataRequest(topics=[]), 1.0)
+        with pytest.raises(KafkaException):
+            await core.driver.ask(send)
+        left = [core.driver.connection(node_id, send.request) for node_id in core.metadata.cluster.nodes]
+        assert sum(sum(one.queued) for one in left if one is not None) == 1, "the client's own question, and no other"
+        await core.close()
 
     asyncio.run(run())
 
