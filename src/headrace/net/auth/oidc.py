@@ -24,6 +24,8 @@ __all__ = ["token_endpoint"]
 
 _MOST_REPLY_BYTES = 1_048_576
 _OK, _TOO_MANY, _SERVER_FAILS = 200, 429, 500
+_ELSEWHERE = (*range(300, 400), 404, 405, 410)
+"""Statuses that say that the endpoint is not there; nobody is followed, for the secret goes to one address."""
 
 
 def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> Callable[[], Awaitable[Token]]:
@@ -76,12 +78,12 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
             why = one_line(str(error)) or type(error).__name__
             raise _failed(KafkaError._TRANSPORT, where, f"{why}: check \"sasl.oauthbearer.token.endpoint.url\" and "
                                                         "that it can be reached") from None
-        return _token(where, status, body, extensions)
+        return _token(where, status, body, extensions, config["sasl.oauthbearer.client.secret"])
 
     return fetch
 
 
-def _token(where: str, status: int, body: bytes, extensions: Mapping[str, str]) -> Token:
+def _token(where: str, status: int, body: bytes, extensions: Mapping[str, str], secret: str) -> Token:
     try:
         answer = json.loads(body)
         if not isinstance(answer, dict):
@@ -89,10 +91,11 @@ def _token(where: str, status: int, body: bytes, extensions: Mapping[str, str]) 
     except (ValueError, RecursionError):
         answer = {}
     if status != _OK:
-        reason = one_line(" ".join(str(answer[name]) for name in ("error", "error_description") if answer.get(name)))
+        said = " ".join(str(answer[name]) for name in ("error", "error_description") if answer.get(name))
+        reason = one_line(said.replace(secret, "[hidden]"))  # an endpoint may well repeat what is wrong with it
         passing = status >= _SERVER_FAILS or status == _TOO_MANY
-        remedy = "" if passing else ': check "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret" and ' \
-                                    '"sasl.oauthbearer.scope"'
+        remedy = "" if passing else ': check "sasl.oauthbearer.token.endpoint.url"' if status in _ELSEWHERE else \
+            ': check "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret" and "sasl.oauthbearer.scope"'
         raise _failed(KafkaError._TRANSPORT if passing else KafkaError._AUTHENTICATION, where,
                       f"HTTP status {status}{f' ({reason})' if reason else ''}{remedy}")
     value = answer.get("access_token")

@@ -125,6 +125,10 @@ def test_the_endpoint_has_one_time_to_be_reached_and_another_to_answer() -> None
 @pytest.mark.parametrize(("status", "body", "code", "text"), [
     (401, b'{"error":"invalid_client","error_description":"wrong\\nsecret"}', KafkaError._AUTHENTICATION,
      r'HTTP status 401 \(invalid_client wrong secret\): check "sasl\.oauthbearer\.client\.id"'),
+    (401, b'{"error":"invalid_client","error_description":"not hunter2"}', KafkaError._AUTHENTICATION,
+     r"invalid_client not \[hidden\]"),
+    (302, b"", KafkaError._AUTHENTICATION, 'HTTP status 302: check "sasl.oauthbearer.token.endpoint.url"'),
+    (404, b"", KafkaError._AUTHENTICATION, 'HTTP status 404: check "sasl.oauthbearer.token.endpoint.url"'),
     (503, b"busy", KafkaError._TRANSPORT, "HTTP status 503"),
     (429, b"", KafkaError._TRANSPORT, "HTTP status 429"),
     (200, b"{}", KafkaError._AUTHENTICATION, "gave no access_token"),
