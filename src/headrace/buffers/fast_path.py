@@ -66,7 +66,7 @@ class ProduceFastPath:
             if accumulator is not None:
                 if self._pool.messages < FEW_MESSAGES:
                     self._turns.step_aside()
-                if accumulator.append(value, key, partition, stamp, headers, callback):
+                if accumulator.add(value, key, partition, stamp, headers, callback):
                     self._wake()
                 return
         except BufferFullError:
@@ -197,7 +197,7 @@ class AIOProduceFastPath:
         with suppress(Exception):  # what refused it once refuses it again
             accumulator: Any = self._open.get(topic) if on_delivery is None else None
             if accumulator is not None:
-                woken = accumulator.append(value, key, partition, stamp, headers, delivery)
+                woken = accumulator.add(value, key, partition, stamp, headers, delivery)
         if woken < 0:
             return self._otherwise(topic, value, key, partition, on_delivery, stamp, headers)
         if woken:

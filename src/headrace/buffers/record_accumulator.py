@@ -131,7 +131,14 @@ class RecordAccumulator:
             TypeError: key, value or headers are of a wrong type.
             ValueError: the timestamp is negative.
         """
-        woken = self.add_row(value, key, partition, milliseconds(timestamp_ms), headers, callback, None, counted_bytes)
+        return self.add(value, key, partition, milliseconds(timestamp_ms), headers, callback, counted_bytes)
+
+    def add(
+        self, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any,
+        counted_bytes: int = -1,
+    ) -> int:
+        """`append`, with a timestamp that is an integer for sure."""
+        woken = self.add_row(value, key, partition, timestamp_ms, headers, callback, None, counted_bytes)
         if woken and self._direct and not self._linger_s and self._send_directly(self._opened):
             return 0
         return woken

@@ -29,7 +29,7 @@ from headrace.slotted import slotted
 
 __all__ = [
     "TURN", "DirectWait", "LoopWaits", "Meanwhile", "SteadyFuture", "Steps", "ThreadWaits", "Wait", "deadline",
-    "seconds", "submit", "threads_may_receive",
+    "running_loop", "seconds", "submit", "threads_may_receive",
 ]
 
 T = TypeVar("T")
@@ -389,6 +389,19 @@ def _hand_over(future: Future[Any], call: LoopCall[Any]) -> None:
         future.set_exception(error)
 
 
+def running_loop() -> asyncio.AbstractEventLoop:
+    """The loop of the task that calls this, for a client that is to live there.
+
+    Raises:
+        RuntimeError: none runs.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError("no running event loop: asyncio's clients are made and used in coroutines that asyncio "
+                           "runs, as asyncio.run(main()) does") from None
+
+
 class LoopWaits:
     """Waits in tasks of the loop that the client runs on.
 
@@ -415,7 +428,7 @@ class LoopWaits:
         Raises:
             RuntimeError: it is another one: a wait there would never end.
         """
-        running = asyncio.get_running_loop()
+        running = running_loop()
         if self.loop is not None and self.loop is not running:
             raise RuntimeError("this client lives on another event loop, the one that ran when it was first used: make "
                                "a client on each loop; other threads call asyncio.run_coroutine_threadsafe()")

@@ -20,6 +20,7 @@ from headrace.client.admin.admin_calls import AdminCalls, signed
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.core import ClientCore, LiveClient
 from headrace.client.coroutine_callbacks import with_started
+from headrace.client.waits import LoopWaits, running_loop
 from headrace.config import ADMIN, Config
 
 __all__ = ["AIOAdminClient"]
@@ -82,13 +83,20 @@ class AIOAdminClient(LiveClient):
     """
 
     def __init__(self, conf: Mapping[str, Any], logger: Any = None, **properties: Any) -> None:
+        self._waits = LoopWaits(running_loop())
         self._given = ApplicationCallbacks(self)
         given = self._given.lend_properties(with_started(given_properties(conf, logger, properties)))
         self._core = core = ClientCore(
             Config(ADMIN, given, servers_needed=False), closed_text="AIOAdminClient has been closed: make a new one")
         self._given.when_let_go(lambda: not core.closed, core.abandon)
-        self._calls = AdminCalls(self._core)
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._all_calls = AdminCalls(core)
+
+    @property
+    def _calls(self) -> AdminCalls:
+        """The calls, for tasks of the client's own loop."""
+        self._waits.running_loop()
+        return self._all_calls
 
     # Topics
 
@@ -181,6 +189,7 @@ class AIOAdminClient(LiveClient):
 
     async def set_sasl_credentials(self, username: str, password: str) -> None:
         """As `AdminClient.set_sasl_credentials`."""
+        self._waits.running_loop()
         self._core.check_open()
         self._core.set_sasl_credentials(username, password)
 
@@ -190,6 +199,7 @@ class AIOAdminClient(LiveClient):
 
     async def close(self) -> None:
         """As `AdminClient.close`, awaited."""
+        self._waits.running_loop()
         await self._core.close()
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -19,7 +19,7 @@ from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
 from headrace.client.core import LiveClient
-from headrace.client.waits import LoopWaits, Steps
+from headrace.client.waits import LoopWaits, Steps, running_loop
 from headrace.records import Message, PollFastPath
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
@@ -61,11 +61,17 @@ class AIOConsumer(LiveClient):
         self._running = 0  # calls in which callbacks may run
         self._turn_at = 0.0
         self._fast_path = PollFastPath(AIOConsumer._next)
-        self._loop = asyncio.get_running_loop()
+        self._loop = running_loop()
         self._waits = LoopWaits(self._loop)
         self._given = ApplicationCallbacks(self)
         properties = given_properties(consumer_conf, None, {})
-        self._engine = ConsumerEngine(properties, self._given, self._waits.notify, awaits=True)
+        self._consumer = ConsumerEngine(properties, self._given, self._waits.notify, awaits=True)
+
+    @property
+    def _engine(self) -> ConsumerEngine:
+        """The consumer, for tasks of its own loop."""
+        self._waits.running_loop()
+        return self._consumer
 
     # Reading
 
@@ -263,7 +269,7 @@ class AIOConsumer(LiveClient):
 
     def _wake(self) -> None:
         self._waits.wake()
-        self._engine.machines.notify(self._waits.wakeup.heed)
+        self._consumer.machines.notify(self._waits.wakeup.heed)
 
     async def close(self) -> None:
         """As `Consumer.close`, awaited."""

@@ -135,7 +135,7 @@ class AsyncDeserializingConsumer(AIOConsumer, Generic[K, V]):
     if not TYPE_CHECKING:  # as in `Consumer`
 
         def __getattr__(self, name: str) -> Any:
-            if name in ("_engine", "_fast_path"):
+            if name in ("_fast_path", "_waits"):
                 raise ClientClosedError("an AsyncDeserializingConsumer must be awaited: consumer = await "
                                         "AsyncDeserializingConsumer(conf)")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -17,7 +17,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from headrace.buffers import CALLBACK_BYTES, BufferPool, RecordAccumulator
-from headrace.buffers.refusals import no_partition
+from headrace.buffers.refusals import milliseconds, no_partition
 from headrace.client.producer.partitioning import choice_of
 from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
@@ -195,12 +195,13 @@ class TopicAccumulators:
         self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
     ) -> None:
         """Check a record as `RecordAccumulator.append` would, count it, and have it wait for its topic."""
-        if timestamp_ms < 0:
-            raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
+        given_ms = milliseconds(timestamp_ms)
+        if given_ms < 0:
+            raise ValueError(f"timestamp must not be negative: {given_ms}")
         if not PARTITION_UA <= operator.index(partition) < _INT32:
             raise no_partition(topic, partition, None)
-        if operator.index(timestamp_ms) >= _INT64:
-            raise OverflowError(f"timestamp {timestamp_ms} is out of range")
+        if given_ms >= _INT64:
+            raise OverflowError(f"timestamp {given_ms} is out of range")
         raw_key, raw_value = encode_text(key, "key"), encode_text(value, "value")
         pairs = encode_headers(headers)
         raw = [raw_key, raw_value, *(part for pair in pairs for part in pair)]
@@ -210,7 +211,7 @@ class TopicAccumulators:
                 KafkaError.MSG_SIZE_TOO_LARGE, f"a record of {size} bytes for {topic} is larger than "
                 f"message.max.bytes ({self._config['message.max.bytes']})"))
         cost = size + _WAITING_BYTES + (CALLBACK_BYTES if callback is not None else 0)
-        stamp = timestamp_ms or time.time_ns() // 1_000_000
+        stamp = given_ms or time.time_ns() // 1_000_000
         copied = [(name.decode(), content) for name, content in pairs] or None
         record = _Waiting(raw_value, raw_key, partition, stamp, copied, callback, cost, time.monotonic())
         if not self._buffer_pool.admit(self._queue(topic), record, cost):

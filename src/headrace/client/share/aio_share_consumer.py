@@ -6,7 +6,6 @@ Read next: `client.share.share_engine`, then `machines.share.share_fetcher` for 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -15,7 +14,7 @@ from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.core import LiveClient
 from headrace.client.share.polled_messages import Messages
 from headrace.client.share.share_engine import AcknowledgementCallback, ShareEngine
-from headrace.client.waits import LoopWaits
+from headrace.client.waits import LoopWaits, running_loop
 from headrace.errors import KafkaException
 from headrace.records import Message
 from headrace.types.metrics import Metrics
@@ -39,10 +38,16 @@ class AIOShareConsumer(LiveClient):
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._loop = running_loop()
         self._waits = LoopWaits(self._loop)
         self._given = ApplicationCallbacks(self)
-        self._engine = ShareEngine(config, self._given, self._waits.notify, awaits=True)
+        self._consumer = ShareEngine(config, self._given, self._waits.notify, awaits=True)
+
+    @property
+    def _engine(self) -> ShareEngine:
+        """The consumer, for tasks of its own loop."""
+        self._waits.running_loop()
+        return self._consumer
 
     async def subscribe(self, topics: list[str]) -> None:
         """As `ShareConsumer.subscribe`, awaited."""

@@ -37,7 +37,7 @@ class Reader(AIOConsumer):
         self._waits = LoopWaits()
         self._running, self._fast_path = 0, PollFastPath(AIOConsumer._next)
         self._given = ApplicationCallbacks(self)
-        self._engine = ConsumerEngine(config, self._given, self._waits.notify, awaits=True, membership=membership)
+        self._consumer = ConsumerEngine(config, self._given, self._waits.notify, awaits=True, membership=membership)
 
     @property
     def group(self) -> Membership | None:

@@ -168,7 +168,8 @@ def test_records_that_wait_for_their_topic_fill_the_buffer_as_well():
 @pytest.mark.parametrize(("arguments", "error"), [
     ({"value": 5}, TypeError), ({"key": 5}, TypeError), ({"headers": 5}, TypeError), ({"timestamp_ms": -1}, ValueError),
     ({"value": b"x" * 1_000_001}, KafkaException), ({"partition": "1"}, TypeError), ({"partition": 1.0}, TypeError),
-    ({"timestamp_ms": "now"}, TypeError), ({"timestamp_ms": 1.5}, TypeError), ({"partition": 1 << 31}, OverflowError),
+    ({"timestamp_ms": "now"}, TypeError), ({"timestamp_ms": 1.5, "partition": -2}, TypeError),
+    ({"partition": 1 << 31}, OverflowError),
     ({"timestamp_ms": 1 << 63}, OverflowError), ({"partition": -2}, KafkaException),
     ({"partition": -1 << 31}, KafkaException), ({"partition": (-1 << 31) - 1}, OverflowError),
 ])
