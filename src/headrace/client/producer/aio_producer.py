@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.arguments import given_properties
 from headrace.buffers import AIOProduceFastPath
-from headrace.buffers.refusals import milliseconds
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.core import LiveClient
 from headrace.client.coroutine_callbacks import started, with_started
-from headrace.client.producer.interception import Callback, Deliver, chain_of, resolve
+from headrace.client.producer.interception import Callback, Deliver, chain_of, is_given_up, resolve
 from headrace.client.producer.producer_calls import ProducerCalls
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.topics import producer_closed
@@ -78,7 +77,7 @@ class AIOProducer(LiveClient):
         if self._sends_if_started is None:
             if self._closing is not None:
                 raise producer_closed()
-            self._waits.loop = asyncio.get_running_loop()
+            self._waits.loop = self._waits.running_loop()
             engine = self._reports.engine = ProducerEngine(self._config, self._reports.serve, same_thread=True)
             engine.deliveries.only_errors = False  # futures are to be resolved in any case
             engine.deliveries.on_unretrieved = functools.partial(_on_unretrieved, self._waits.loop)
@@ -87,9 +86,11 @@ class AIOProducer(LiveClient):
                 lambda: not engine.closed, lambda: engine.abandon(run(calls.close(spare_callbacks=False))))
             sends = self._sends_if_started = _Sends(calls, self._config, self._given)
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
-                fast_path = AIOProduceFastPath(calls.intercepted.open, sends.produce, engine.wake, sends.new_future,
+                fast_path = AIOProduceFastPath(calls.intercepted.open, sends.produce, sends.wake, sends.new_future,
                                                lambda: run(calls.await_brokers()))
                 self.__dict__["produce"] = fast_path.produce  # saves Python's frames and a future for each record
+        else:
+            self._waits.running_loop()
         return self._sends_if_started
 
     @property
@@ -139,7 +140,7 @@ class AIOProducer(LiveClient):
 
         The callback is called on the loop; it may be a coroutine function.
         """
-        future: asyncio.Future[RecordMetadata] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[RecordMetadata] = self._waits.running_loop().create_future()
         return await self._run(self._calls.send_into(future, record, started(callback)))
 
     async def produce_batch(
@@ -183,7 +184,7 @@ class AIOProducer(LiveClient):
         """As `produce_arrow`, for the rows of many tables, or of a stream of record batches, one after the other."""
         from headrace.client.producer.column_feed import ColumnMapping, RowsResult
 
-        stored: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        stored: asyncio.Future[int] = self._waits.running_loop().create_future()
         roles = ColumnMapping(value, key, headers, timestamp, partition)
         report = RowsResult(topic, functools.partial(resolve, stored))
         await self._run(self._calls.produce_batches(topic, tables, roles, report))
@@ -302,7 +303,7 @@ class AIOProducer(LiveClient):
             self._closing.set_result(None)
 
     def __len__(self) -> int:
-        return 0 if self._sends_if_started is None else len(self._engine)
+        return 0 if self._sends_if_started is None else len(self._sends_if_started.calls.engine)
 
     def __bool__(self) -> bool:
         return True
@@ -334,9 +335,14 @@ class _Sends:
         """`AIOProducer.produce`, with everything that may be unusual."""
         future = self.new_future()
         report = _Report(future, self.wanted(on_delivery or self._config["on_delivery"]))
-        arguments = (topic, value, key, partition, milliseconds(timestamp), headers)
+        arguments = (topic, value, key, partition, timestamp, headers)
         await self.calls.waits.run(self.calls.produce_reported(arguments, report))
         return future
+
+    def wake(self) -> None:
+        """The loop has something to do. It is the caller's, or nobody would learn what comes of it."""
+        self.calls.waits.running_loop()
+        self.calls.engine.wake()
 
     def new_future(self) -> asyncio.Future[Message]:
         """A future of the client's loop."""
@@ -394,6 +400,8 @@ class AIOTransaction:
 
 def _on_unretrieved(loop: asyncio.AbstractEventLoop, error: KafkaError) -> None:
     """Report an exception that was never retrieved, as asyncio does for a future."""
+    if is_given_up(error):
+        return
     loop.call_exception_handler({
         "message": "records were not delivered, and nobody asks what became of them",
         "exception": KafkaException(error)})

@@ -385,7 +385,12 @@ class LoopFutureReport(MetadataReport):
         resolve(self._future, metadata, None if error is None else KafkaException(error))
 
 
-def resolve(future: Any, result: Any, error: Exception | None) -> None:
+def is_given_up(error: KafkaError) -> bool:
+    """The application gave the records up, by a purge or with their transaction: it need not be told if nobody asks."""
+    return error.code() in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
+
+
+def resolve(future: Any, result: Any, error: KafkaException | None) -> None:
     """Give a future of the loop its result, or its error, unless it was cancelled."""
     if future.done():
         return
@@ -393,6 +398,8 @@ def resolve(future: Any, result: Any, error: Exception | None) -> None:
         future.set_result(result)
     else:
         future.set_exception(error)
+        if is_given_up(error.error):
+            future.exception()  # asyncio would log it as one that was never retrieved
 
 
 def _look_at(future: Any) -> None:

@@ -1,6 +1,7 @@
 """`AIOProducer.send()`, batches and the rest of what the asyncio producer shares with the blocking one."""
 
 import asyncio
+import gc
 import inspect
 import time
 from collections.abc import Iterator
@@ -128,6 +129,44 @@ def test_a_failure_that_the_callback_was_told_need_not_be_asked_for(run):
         assert told == [KafkaError._PURGE_QUEUE]
 
     run(work, linger_ms=60_000)  # a forgotten exception would be an error of this test
+
+
+@pytest.mark.parametrize("gives_up", ["purge", "abort_transaction"])
+def test_what_the_application_gave_up_is_no_error_that_nobody_retrieved(run, gives_up):
+    async def work(producer):
+        told = []
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+        if gives_up == "abort_transaction":
+            await producer.init_transactions()
+            await producer.begin_transaction()
+        await producer.produce("one", b"v")
+        await producer.produce("one", b"v", on_delivery=lambda error, message: None)
+        await producer.produce("nowhere", b"v")
+        await producer.send(ProducerRecord("one", b"v"))
+        held = await producer.produce("one", b"v")
+        await getattr(producer, gives_up)()
+        with pytest.raises(KafkaException) as caught:
+            await held
+        assert caught.value.error == KafkaError._PURGE_QUEUE
+        await asyncio.sleep(0)
+        del held, caught
+        gc.collect()
+        assert not told
+
+    run(work, linger_ms=60_000, message_timeout_ms=120_000, transaction_timeout_ms=120_000,
+        **({"transactional_id": gives_up} if gives_up == "abort_transaction" else {}))
+
+
+@pytest.mark.parametrize("topic", ["one", "not known yet"])
+@pytest.mark.parametrize("on_delivery", [None, lambda error, message: None])
+def test_a_timestamp_in_seconds_is_refused_on_each_way(run, topic, on_delivery):
+    async def work(producer):
+        await (await producer.produce("one", b"v"))
+        with pytest.raises(TypeError, match="timestamp must be int, in milliseconds since the epoch, not float"):
+            await producer.produce(topic, b"v", timestamp=time.time(), on_delivery=on_delivery)
+        assert len(producer) == 0
+
+    run(work)
 
 
 @pytest.mark.parametrize(("record", "code"), [
