@@ -78,7 +78,7 @@ class Consumer(AIOConsumer):
         self._waits = SimulatedWaits(clock)
         self._running, self._fast_path = 0, PollFastPath(AIOConsumer._next)
         self._given = ApplicationCallbacks(self)
-        self._engine = ConsumerEngine(
+        self._consumer = ConsumerEngine(
             config, self._given, self._waits.notify, awaits=True, connector=connect, clock=clock,
             jitter=chance.random, membership=member)
 
