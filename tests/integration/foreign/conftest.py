@@ -40,12 +40,11 @@ OURS, LIBRDKAFKA, KAFKAJS, FRANZ_GO, JAVA = CLIENTS = ("headrace", "librdkafka",
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what lies here: it needs a JVM, and the first test may have to wait for npm and go."""
+    """Mark what lies here: it needs a JVM."""
     here = os.path.dirname(__file__)
     for item in items:
         if str(item.path).startswith(here + os.sep):
             item.add_marker(pytest.mark.kafka)
-            item.add_marker(pytest.mark.timeout(300))
 
 
 def unavailable(reason: str) -> None:

@@ -81,7 +81,6 @@ def test_a_missing_package_says_what_to_install(monkeypatch, capsys):
     assert "pip install headrace[spark]" in capsys.readouterr().err
 
 
-@pytest.mark.timeout(60)
 def test_a_wrong_topic_fails_with_one_line_and_a_report(without_java, pipeline, brokers, capsys):
     pytest.importorskip("pyspark")
     path = pipeline("no-such-topic")
@@ -125,7 +124,6 @@ def test_what_keeps_it_from_beginning_has_a_status_of_its_own(monkeypatch, pipel
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(180)
 class TestWithSpark:
     @pytest.fixture(autouse=True)
     def _java(self, java):

@@ -17,7 +17,7 @@ from headrace.spark.plan import batch_offsets
 from headrace.types.cluster import ConsumerGroupTopicPartitions
 from headrace.types.records import TopicPartition
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.spark
 
 PATIENCE_S = 20
 

@@ -12,7 +12,7 @@ pytest.importorskip("jsonschema_rs")
 
 from tests.unit.schemas.columns.proto_messages import message_type, parsed
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.spark
 
 EVENT = {"title": "Event", "type": "object", "required": ["id"], "properties": {
     "id": {"type": "integer", "minimum": 0}, "at": {"type": "string", "format": "date-time"},
