@@ -35,7 +35,7 @@ SPARK = {"headrace.spark", "headrace.spark.exactly_once.spark_task", "headrace.s
          "headrace.spark.inline_sink", "headrace.spark.partition_owners", "headrace.spark.pipeline.progress",
          "headrace.spark.pipeline.run", "headrace.spark.pipeline.session", "headrace.spark.pipeline.tables",
          "headrace.spark.pipeline.views", "headrace.spark.sink", "headrace.spark.source",
-         "headrace.spark.values.spark_types"}
+         "headrace.spark.spark_required", "headrace.spark.values.spark_types"}
 """Modules that may import pyspark."""
 IMPURE = {"asyncio", "socket", "ssl", "select", "selectors", "threading", "time", "random", "os", "concurrent",
           "subprocess", "datetime"}
