@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from headrace.errors import ProtocolError
+from headrace.machines.cluster.metadata import Cluster
 from headrace.machines.consumer.subscription import Key
 from headrace.slotted import slotted
 from headrace.wire import codec
@@ -29,6 +30,7 @@ __all__ = [
     "MemberSubscription",
     "Racks",
     "cooperative_user_data",
+    "racks_of",
     "read_assignment",
     "read_member",
     "sticky_user_data",
@@ -106,6 +108,16 @@ def assign_range(
             for partition, owner in enumerate(owners):
                 plan[owner.member_id].append((topic, partition))
     return plan
+
+
+def racks_of(cluster: Cluster, members: Iterable[MemberSubscription], topics: Iterable[str]) -> Racks:
+    """Where the topics' partitions have replicas, if a member says where it is (KIP-881)."""
+    if not any(member.rack for member in members):
+        return NO_RACKS
+    rack_of = {node.id: node.rack for node in cluster.nodes.values()}
+    return {(topic, number): frozenset(rack for node in partition.replicas if (rack := rack_of.get(node)))
+            for topic in topics if topic in cluster.topics
+            for number, partition in cluster.topics[topic].partitions.items()}
 
 
 def _racks_of_all(topics: Sequence[str], partition: int, racks: Racks) -> frozenset[str]:

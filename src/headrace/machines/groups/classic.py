@@ -21,10 +21,8 @@ from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.groups.assignors import (
     ASSIGNORS,
-    NO_RACKS,
-    MemberSubscription,
-    Racks,
     cooperative_user_data,
+    racks_of,
     read_assignment,
     read_member,
     sticky_user_data,
@@ -57,6 +55,8 @@ _NO_GENERATION: Final = -1
 _NEVER: Final = float("inf")
 _JOIN_SLACK_S: Final = 5.0
 """The coordinator answers JoinGroup within the rebalance timeout; the request waits a little longer."""
+_NEW_ID_S: Final = 1.0
+"""So long after its first JoinGroup a member that leaves waits for the id that it gets: it gives that back."""
 _REPORT_BACKOFF_S: Final = 5.0
 """Pause after an error that only the user or an administrator can mend."""
 
@@ -155,6 +155,7 @@ class ClassicGroup:
         self._asks_application = False
         self._lost = False
         self._flying = False
+        self._id_due = _NEVER  # the end of a wait for an id that is to be given back
         self._heartbeat_of: tuple[int, str] | None = None
         self._next_heartbeat = 0.0
         self._answered_at = 0.0
@@ -240,9 +241,10 @@ class ClassicGroup:
         if self.state in (JoinState.OUTSIDE, JoinState.LEAVING):
             self._events.append(Left())
         else:
+            joins_first = self._flying and self.state is JoinState.JOINING and not self.member_id
             self._go("leave")
-            self._flying = False
-            self._round = object()
+            if not joins_first or self.instance_id is not None:  # else the group would wait for the id's owner
+                self._flying, self._id_due, self._round = False, _NEVER, object()
 
     # The machine
 
@@ -263,7 +265,7 @@ class ClassicGroup:
 
     def _requests(self, now: float) -> Iterator[Send]:
         coordinator = self._finder.node_id
-        if self.state is JoinState.LEAVING and not self._flying:
+        if self.state is JoinState.LEAVING and (not self._flying or now >= self._id_due):
             yield from self._leave(coordinator)
         if coordinator is None:
             return
@@ -271,6 +273,7 @@ class ClassicGroup:
             yield self._leave_request(coordinator, self._farewell)
             self._farewell = ""
         if self.state is JoinState.JOINING and not self._flying and now >= self._not_before and self._topics_known():
+            self._id_due = now + _NEW_ID_S
             yield self._join(coordinator)
         elif self.state is JoinState.SYNCING and not self._flying:
             yield self._sync(coordinator)
@@ -287,6 +290,8 @@ class ClassicGroup:
             times += (self._next_heartbeat, self._answered_at + self._session_timeout_s)
         if self.state is JoinState.JOINING:
             times.append(self._not_before)
+        elif self.state is JoinState.LEAVING:
+            times.append(self._id_due)
         # A time that has passed is waiting for an input: a reply, the coordinator, the metadata.
         return min((time for time in times if now < time != _NEVER), default=None)
 
@@ -308,7 +313,10 @@ class ClassicGroup:
                 self._farewell = reply.member_id  # a new id, or "": the group would wait for its owner
         elif isinstance(reply, JoinGroupResponse):
             self._flying = False
-            self._on_join(reply, now)
+            if self.state is JoinState.LEAVING:
+                self.member_id = reply.member_id
+            else:
+                self._on_join(reply, now)
         elif isinstance(reply, SyncGroupResponse):
             self._flying = False
             self._on_sync(reply, now)
@@ -380,16 +388,6 @@ class ClassicGroup:
     def _counts(self, topics: Iterable[str]) -> dict[str, int]:
         known = self._metadata.cluster.topics
         return {topic: len(known[topic].partitions) if topic in known else 0 for topic in topics}
-
-    def _racks(self, members: Iterable[MemberSubscription], topics: Iterable[str]) -> Racks:
-        """Where the partitions have replicas, if a member says where it is (KIP-881)."""
-        cluster = self._metadata.cluster
-        if not any(member.rack for member in members):
-            return NO_RACKS
-        rack_of = {node.id: node.rack for node in cluster.nodes.values()}
-        return {(topic, number): frozenset(rack for node in part.replicas if (rack := rack_of.get(node)))
-                for topic in topics if topic in cluster.topics
-                for number, part in cluster.topics[topic].partitions.items()}
 
     def _check_application(self, now: float) -> None:
         if now - self.application_at >= self._max_poll_s:
@@ -517,7 +515,7 @@ class ClassicGroup:
         self._planned_counts = self._counts(topics)
         if reply.skip_assignment:
             return []
-        plan = assignor.plan(members, self._planned_counts, self._racks(members, topics))
+        plan = assignor.plan(members, self._planned_counts, racks_of(self._metadata.cluster, members, topics))
         return [SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(keys))
                 for member_id, keys in plan.items()]
 
@@ -629,7 +627,7 @@ class ClassicGroup:
         if not self.member_id or self.instance_id is not None or coordinator is None:
             self._on_left()
         else:
-            self._flying = True
+            self._flying, self._id_due = True, _NEVER
             yield self._leave_request(coordinator, self.member_id)
 
     def _leave_request(self, coordinator: int, member_id: str) -> Send:
@@ -640,7 +638,7 @@ class ClassicGroup:
         if self.state is not JoinState.LEAVING:
             return
         self._forget_member()
-        self._flying = False
+        self._flying, self._id_due, self._round = False, _NEVER, object()
         self._go("left")
         self._events.append(Left())
 

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError
-from headrace.machines.backoff import RetryPolicy
-from headrace.machines.cluster.coordinator import CoordinatorFinder
-from headrace.machines.cluster.metadata import Metadata
-from headrace.machines.consumer.subscription import Subscription
 from headrace.machines.groups.assignors import (
     read_assignment,
     read_member,
@@ -19,9 +12,9 @@ from headrace.machines.groups.assignors import (
     write_assignment,
     write_subscription,
 )
-from headrace.machines.groups.classic import TRANSITIONS, ClassicGroup, JoinState
+from headrace.machines.groups.classic import TRANSITIONS, JoinState
 from headrace.machines.groups.membership import Change, EpochMoved, GroupFailed, Left, Rebalance
-from headrace.machines.machine import Event, Send
+from headrace.machines.machine import Send
 from headrace.wire import codec
 from headrace.wire.messages.cluster.metadata import (
     MetadataResponse,
@@ -31,7 +24,6 @@ from headrace.wire.messages.cluster.metadata import (
 )
 from headrace.wire.messages.groups.classic_groups import (
     ConsumerProtocolSubscription,
-    FindCoordinatorResponse,
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -42,97 +34,14 @@ from headrace.wire.messages.groups.classic_groups import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from tests.support.classic_bench import ClassicBench
 
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
 STICKY = {"partition.assignment.strategy": "sticky,range"}
-Partitions = set[tuple[str, int]]
-
-
-class Bench:
-    """One member and a scripted coordinator, broker 1."""
-
-    def __init__(self, topics: dict[str, int] | None = None, properties: dict[str, Any] | None = None,
-                 jitter: float = 0.5) -> None:
-        self.config = Config(CONSUMER, {"bootstrap.servers": "h:1", "group.id": "g", **(properties or {})})
-        self.metadata = Metadata([("h", 1)])
-        self.subscription = Subscription("g", "latest")
-        self.finder = CoordinatorFinder(0, "g", retries=RetryPolicy.of(self.config, lambda: jitter))
-        self.group = ClassicGroup(self.config, self.subscription, self.metadata, self.finder)
-        self.group.application_at = 0.0
-        self.now = 0.0
-        self.set_topics({"t": 4} if topics is None else topics)
-        self.find()
-        self.subscription.subscribe(["t"])
-
-    def find(self) -> None:
-        for send in list(self.finder.poll(self.now)):
-            self.finder.on_reply(send, FindCoordinatorResponse(node_id=1, host="h", port=1), self.now)
-
-    def set_topics(self, topics: dict[str, int], internal: str = "") -> None:
-        self.now += 0.001
-        self.metadata.want_topics([*topics, f"at {self.now}"])
-        [send] = self.metadata.poll(self.now)
-        self.metadata.on_reply(send, MetadataResponse(
-            cluster_id="c", brokers=[MetadataResponseBroker(node_id=1, host="h", port=1)],
-            topics=[MetadataResponseTopic(name=name, is_internal=name == internal, partitions=[
-                MetadataResponsePartition(partition_index=p, leader_id=1) for p in range(count)])
-                for name, count in topics.items()]), self.now)
-
-    def send(self, kind: type, after_s: float = 0.0) -> Send:
-        """The one request that the member sends next, which must be of this kind."""
-        self.now += after_s
-        self.find()
-        sends = list(self.group.poll(self.now))
-        assert [type(send.request) for send in sends] == [kind]
-        deadline = self.group.deadline()
-        assert deadline is None or deadline > self.now
-        return sends[0]
-
-    def silent(self) -> None:
-        assert list(self.group.poll(self.now)) == []
-
-    def reply(self, send: Send, reply: Any) -> None:
-        self.group.on_reply(send, reply, self.now)
-
-    def events(self, kind: type[Event]) -> list[Any]:
-        return [event for event in self.group.events() if isinstance(event, kind)]
-
-    def rebalanced(self) -> tuple[Change, Partitions]:
-        """The one rebalance that the application is told of; it agrees."""
-        [event] = self.events(Rebalance)
-        self.group.callback_done(self.now)
-        return event.change, {(tp.topic, tp.partition) for tp in event.partitions}
-
-    def join(self, generation: int = 1, leader: bool = False, member_id: str = "me",
-             others: tuple[JoinGroupResponseMember, ...] = ()) -> JoinGroupRequest:
-        send = self.send(JoinGroupRequest)
-        request = send.request
-        assert isinstance(request, JoinGroupRequest)
-        me = JoinGroupResponseMember(member_id=member_id, metadata=request.protocols[0].metadata)
-        self.reply(send, JoinGroupResponse(
-            generation_id=generation, protocol_name=request.protocols[0].name, member_id=member_id,
-            leader=member_id if leader else "another", members=[me, *others] if leader else []))
-        return request
-
-    def sync(self, *keys: tuple[str, int]) -> SyncGroupRequest:
-        send = self.send(SyncGroupRequest)
-        self.reply(send, SyncGroupResponse(assignment=write_assignment(keys)))
-        assert isinstance(send.request, SyncGroupRequest)
-        return send.request
-
-    def settle(self, *keys: tuple[str, int], generation: int = 1) -> None:
-        self.join(generation)
-        self.sync(*keys)
-        change, partitions = self.rebalanced()
-        assert (change, partitions) == (Change.ASSIGN, set(keys))
-        assert self.group.state is JoinState.STABLE
-
-    def heartbeat(self, code: int = 0, after_s: float = 3.0) -> None:
-        self.reply(self.send(HeartbeatRequest, after_s), HeartbeatResponse(error_code=code))
 
 
 def test_a_member_joins_syncs_and_is_told_what_it_got() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     request = bench.join()
     assert (request.group_id, request.member_id, request.session_timeout_ms) == ("g", "", 45_000)
     assert [protocol.name for protocol in request.protocols] == ["range", "roundrobin"]
@@ -142,7 +51,7 @@ def test_a_member_joins_syncs_and_is_told_what_it_got() -> None:
 
 
 def test_nothing_is_sent_before_there_is_a_coordinator_and_a_subscription() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.subscription.subscribe([])
     bench.silent()
     bench.subscription.subscribe(["t"])
@@ -151,14 +60,14 @@ def test_nothing_is_sent_before_there_is_a_coordinator_and_a_subscription() -> N
 
 
 def test_a_member_waits_until_it_knows_its_topics() -> None:
-    bench = Bench(topics={})
+    bench = ClassicBench(topics={})
     bench.silent()
     bench.set_topics({"t": 1})
     bench.send(JoinGroupRequest)
 
 
 def test_the_member_id_that_the_coordinator_asks_for_is_used_at_once() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(
         error_code=KafkaError.MEMBER_ID_REQUIRED, member_id="given", protocol_name=""))
     again = bench.send(JoinGroupRequest).request
@@ -167,7 +76,7 @@ def test_the_member_id_that_the_coordinator_asks_for_is_used_at_once() -> None:
 
 
 def test_the_leader_sends_everybody_their_share() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     other = JoinGroupResponseMember(member_id="you", metadata=write_subscription(["t"], (), -1, None))
     bench.join(leader=True, others=(other,))
     plan = bench.sync(("t", 0)).assignments
@@ -176,7 +85,7 @@ def test_the_leader_sends_everybody_their_share() -> None:
 
 
 def test_the_leader_asks_for_a_rebalance_when_partitions_are_added() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.join(leader=True)
     bench.sync(("t", 0))
     bench.rebalanced()
@@ -187,7 +96,7 @@ def test_the_leader_asks_for_a_rebalance_when_partitions_are_added() -> None:
 
 
 def test_an_eager_member_gives_everything_up_before_it_joins_again() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.settle(("t", 0), ("t", 1))
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
     bench.silent()
@@ -200,7 +109,7 @@ def test_an_eager_member_gives_everything_up_before_it_joins_again() -> None:
 
 
 def test_heartbeats_go_on_while_the_application_is_in_its_callback() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.settle(("t", 0))
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
     bench.silent()
@@ -210,7 +119,7 @@ def test_heartbeats_go_on_while_the_application_is_in_its_callback() -> None:
 
 
 def test_a_sticky_member_gives_everything_up_and_says_what_it_had_even_after_it_was_dropped() -> None:
-    bench = Bench(properties=STICKY)
+    bench = ClassicBench(properties=STICKY)
     bench.settle(("t", 0), ("t", 3), generation=5)
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
     bench.silent()
@@ -233,14 +142,14 @@ def test_a_sticky_member_gives_everything_up_and_says_what_it_had_even_after_it_
     ("range,roundrobin", [None, None]), ("cooperative-sticky", [b"\xff\xff\xff\xff"])])
 def test_user_data_is_only_that_of_the_assignor(assignors: str, told: list[bytes | None]) -> None:
     """Java's members send the same. A leader of librdkafka's sends it back, and such a group cannot migrate."""
-    bench = Bench(properties={"partition.assignment.strategy": assignors})
+    bench = ClassicBench(properties={"partition.assignment.strategy": assignors})
     sent = [codec.decode(ConsumerProtocolSubscription, each.metadata[2:], 3).user_data
             for each in bench.join().protocols]
     assert sent == told
 
 
 def test_a_leader_gives_sticky_members_what_they_had() -> None:
-    bench = Bench(properties=STICKY)
+    bench = ClassicBench(properties=STICKY)
     other = write_subscription(["t"], (), 4, None, sticky_user_data([("t", 0), ("t", 2)], 4))
     bench.join(leader=True, others=(JoinGroupResponseMember(member_id="you", metadata=other),))
     plan = bench.sync(("t", 1)).assignments
@@ -249,7 +158,7 @@ def test_a_leader_gives_sticky_members_what_they_had() -> None:
 
 
 def test_a_sticky_member_that_left_the_group_begins_anew() -> None:
-    bench = Bench(properties=STICKY)
+    bench = ClassicBench(properties=STICKY)
     bench.settle(("t", 0))
     bench.group.leave()
     bench.reply(bench.send(LeaveGroupRequest), LeaveGroupResponse())
@@ -258,7 +167,7 @@ def test_a_sticky_member_that_left_the_group_begins_anew() -> None:
 
 
 def test_a_cooperative_member_keeps_its_partitions_and_gives_up_what_moves() -> None:
-    bench = Bench(properties=COOPERATIVE)
+    bench = ClassicBench(properties=COOPERATIVE)
     bench.settle(("t", 0), ("t", 1))
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
     bench.join(generation=2)
@@ -274,7 +183,7 @@ def test_a_cooperative_member_keeps_its_partitions_and_gives_up_what_moves() -> 
 
 
 def test_a_member_that_keeps_partitions_is_of_the_next_generation_before_the_application_meets_it() -> None:
-    bench = Bench(properties=COOPERATIVE)
+    bench = ClassicBench(properties=COOPERATIVE)
     bench.join()
     bench.sync(("t", 0), ("t", 1))
     first = list(bench.group.events())
@@ -289,7 +198,7 @@ def test_a_member_that_keeps_partitions_is_of_the_next_generation_before_the_app
 
 
 def test_a_dropped_member_loses_its_partitions_and_joins_as_a_new_one() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.settle(("t", 0))
     bench.heartbeat(KafkaError.UNKNOWN_MEMBER_ID)
     assert bench.group.generation == -1
@@ -298,7 +207,7 @@ def test_a_dropped_member_loses_its_partitions_and_joins_as_a_new_one() -> None:
 
 
 def test_a_member_in_doubt_asks_at_once_and_not_for_one_that_it_is_no_more() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.settle(("t", 0))
     former = bench.group.identity
     bench.group.doubt(former)
@@ -311,7 +220,7 @@ def test_a_member_in_doubt_asks_at_once_and_not_for_one_that_it_is_no_more() -> 
 
 
 def test_a_member_that_is_dropped_during_a_callback_is_told_afterwards() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.join()
     bench.sync(("t", 0))
     bench.heartbeat(KafkaError.ILLEGAL_GENERATION)
@@ -322,7 +231,7 @@ def test_a_member_that_is_dropped_during_a_callback_is_told_afterwards() -> None
 
 def test_a_late_answer_to_a_membership_that_was_left_ends_nothing_and_keeps_no_heartbeat_back() -> None:
     """A static member that comes back has another id in the same generation: its predecessor's id is fenced."""
-    bench = Bench(properties={"group.instance.id": "one", "heartbeat.interval.ms": 1000})
+    bench = ClassicBench(properties={"group.instance.id": "one", "heartbeat.interval.ms": 1000})
     bench.join(7, member_id="first")
     bench.sync(("t", 0))
     bench.rebalanced()
@@ -343,7 +252,7 @@ def test_a_late_answer_to_a_membership_that_was_left_ends_nothing_and_keeps_no_h
 @pytest.mark.parametrize("code", [KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID])
 @pytest.mark.parametrize("properties", [{}, COOPERATIVE], ids=["eager", "cooperative"])
 def test_a_heartbeat_that_was_overtaken_by_joining_drops_nobody(properties: dict[str, str], code: int) -> None:
-    bench = Bench(properties=properties)
+    bench = ClassicBench(properties=properties)
     strategy = properties.get("partition.assignment.strategy", "range")
     bench.settle(("t", 0))
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
@@ -363,7 +272,7 @@ def test_a_heartbeat_that_was_overtaken_by_joining_drops_nobody(properties: dict
 
 
 def test_a_member_that_hears_nothing_for_a_session_gives_its_partitions_up() -> None:
-    bench = Bench(properties={"session.timeout.ms": 10_000})
+    bench = ClassicBench(properties={"session.timeout.ms": 10_000})
     bench.settle(("t", 0))
     for _ in range(4):
         bench.now += 3
@@ -375,7 +284,7 @@ def test_a_member_that_hears_nothing_for_a_session_gives_its_partitions_up() -> 
 
 
 def test_a_moved_coordinator_is_looked_for_without_a_rebalance() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.settle(("t", 0))
     bench.heartbeat(KafkaError.NOT_COORDINATOR)
     bench.now += 1
@@ -387,7 +296,7 @@ def test_a_moved_coordinator_is_looked_for_without_a_rebalance() -> None:
 @pytest.mark.parametrize("code", [
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE])
 def test_a_passing_error_while_joining_is_ridden_out_in_silence(code: int) -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(error_code=code, member_id="", protocol_name=""))
     bench.silent()
     bench.send(JoinGroupRequest, after_s=1.0)
@@ -398,7 +307,7 @@ def test_a_passing_error_while_joining_is_ridden_out_in_silence(code: int) -> No
 def test_the_pause_before_it_joins_again_is_what_the_properties_say_spread_by_a_fifth(
     jitter: float, spread: float,
 ) -> None:
-    bench = Bench(properties={"retry.backoff.ms": 20, "retry.backoff.max.ms": 40}, jitter=jitter)
+    bench = ClassicBench(properties={"retry.backoff.ms": 20, "retry.backoff.max.ms": 40}, jitter=jitter)
     for wait_s in (0.02 * spread, 0.04 * spread, 0.04 * spread):
         bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(
             error_code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS, member_id="", protocol_name=""))
@@ -408,7 +317,7 @@ def test_the_pause_before_it_joins_again_is_what_the_properties_say_spread_by_a_
 
 
 def test_a_refusal_that_a_person_must_mend_is_told_and_tried_again_later() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(
         error_code=KafkaError.INCONSISTENT_GROUP_PROTOCOL, member_id="", protocol_name=""))
     [failed] = bench.events(GroupFailed)
@@ -421,7 +330,7 @@ def test_a_refusal_that_a_person_must_mend_is_told_and_tried_again_later() -> No
 
 @pytest.mark.parametrize("leader", ["me", "another"])
 def test_an_answer_with_a_strategy_that_was_not_offered_is_told_and_the_member_joins_again(leader: str) -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(
         generation_id=1, protocol_name="ran\0e", member_id="me", leader=leader))
     [failed] = bench.events(GroupFailed)
@@ -433,14 +342,14 @@ def test_an_answer_with_a_strategy_that_was_not_offered_is_told_and_the_member_j
 
 
 def test_a_rebalance_during_sync_starts_over() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.join()
     bench.reply(bench.send(SyncGroupRequest), SyncGroupResponse(error_code=KafkaError.REBALANCE_IN_PROGRESS))
     assert bench.join(generation=2).member_id == "me"
 
 
 def test_two_consumers_with_one_instance_id_end_the_older_one_for_good() -> None:
-    bench = Bench(properties={"group.instance.id": "i"})
+    bench = ClassicBench(properties={"group.instance.id": "i"})
     bench.settle(("t", 0))
     bench.heartbeat(KafkaError.FENCED_INSTANCE_ID)
     [failed] = bench.events(GroupFailed)
@@ -450,7 +359,7 @@ def test_two_consumers_with_one_instance_id_end_the_older_one_for_good() -> None
 
 
 def test_an_application_that_does_not_poll_loses_its_partitions_and_comes_back() -> None:
-    bench = Bench(properties={"max.poll.interval.ms": 60_000})
+    bench = ClassicBench(properties={"max.poll.interval.ms": 60_000})
     bench.settle(("t", 0))
     for _ in range(19):
         bench.heartbeat()
@@ -470,7 +379,7 @@ def test_an_application_that_does_not_poll_loses_its_partitions_and_comes_back()
 
 
 def test_an_application_that_is_late_in_its_callback_is_told_so_once() -> None:
-    bench = Bench(properties={"max.poll.interval.ms": 60_000})
+    bench = ClassicBench(properties={"max.poll.interval.ms": 60_000})
     bench.settle(("t", 0))
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
     bench.silent()
@@ -488,7 +397,7 @@ def test_an_application_that_is_late_in_its_callback_is_told_so_once() -> None:
 
 
 def test_an_application_that_waits_inside_poll_is_not_late() -> None:
-    bench = Bench(properties={"max.poll.interval.ms": 60_000})
+    bench = ClassicBench(properties={"max.poll.interval.ms": 60_000})
     bench.settle(("t", 0))
     bench.group.application_at = float("inf")
     for _ in range(50):
@@ -497,7 +406,7 @@ def test_an_application_that_waits_inside_poll_is_not_late() -> None:
 
 
 def test_leaving_is_told_to_the_group_and_then_to_the_client() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     bench.settle(("t", 0))
     bench.subscription.subscribe([])
     bench.group.leave()
@@ -510,7 +419,7 @@ def test_leaving_is_told_to_the_group_and_then_to_the_client() -> None:
 
 
 def test_a_static_member_goes_without_a_word_so_that_it_finds_its_place_again() -> None:
-    bench = Bench(properties={"group.instance.id": "i"})
+    bench = ClassicBench(properties={"group.instance.id": "i"})
     bench.settle(("t", 0))
     bench.subscription.subscribe([])
     bench.group.leave()
@@ -519,7 +428,7 @@ def test_a_static_member_goes_without_a_word_so_that_it_finds_its_place_again() 
 
 
 def test_a_changed_subscription_makes_the_member_join_again() -> None:
-    bench = Bench(topics={"t": 1, "u": 1})
+    bench = ClassicBench(topics={"t": 1, "u": 1})
     bench.settle(("t", 0))
     bench.subscription.subscribe(["u"])
     bench.silent()
@@ -528,7 +437,7 @@ def test_a_changed_subscription_makes_the_member_join_again() -> None:
 
 
 def test_a_pattern_picks_up_topics_that_appear_later() -> None:
-    bench = Bench(topics={"log-1": 1})
+    bench = ClassicBench(topics={"log-1": 1})
     bench.subscription.subscribe(["^log-.*"])
     bench.settle(("log-1", 0))
     bench.set_topics({"log-1": 1, "log-2": 1})
@@ -539,7 +448,7 @@ def test_a_pattern_picks_up_topics_that_appear_later() -> None:
 
 @pytest.mark.parametrize("excluded", [True, False])
 def test_a_pattern_may_leave_out_the_topics_of_the_brokers(excluded: bool) -> None:
-    bench = Bench(properties={"exclude.internal.topics": excluded})
+    bench = ClassicBench(properties={"exclude.internal.topics": excluded})
     bench.set_topics({"mine": 1, "__consumer_offsets": 1}, internal="__consumer_offsets")
     bench.subscription.subscribe(["^.*"])
     wanted = bench.join().protocols[0].metadata
@@ -548,23 +457,60 @@ def test_a_pattern_may_leave_out_the_topics_of_the_brokers(excluded: bool) -> No
 
 
 def test_an_answer_to_a_round_that_was_given_up_changes_nothing() -> None:
-    bench = Bench()
+    bench = ClassicBench()
     old = bench.send(JoinGroupRequest)
     bench.subscription.subscribe([])
     bench.group.leave()
+    bench.now += 1.0
     bench.silent()
     bench.reply(old, JoinGroupResponse(generation_id=9, member_id="me", leader="me", protocol_name="range"))
     assert bench.group.state is JoinState.OUTSIDE
 
 
 @pytest.mark.parametrize("code", [KafkaError.MEMBER_ID_REQUIRED, 0], ids=["an id to join with", "a member"])
+def test_a_member_that_leaves_during_its_first_join_waits_a_moment_for_its_id_and_gives_it_back(code: int) -> None:
+    bench = ClassicBench()
+    joins = bench.send(JoinGroupRequest)
+    bench.subscription.subscribe([])
+    bench.group.leave()
+    bench.silent()
+    assert bench.group.deadline() == bench.now + 1.0
+    assert bench.events(Left) == []
+    bench.reply(joins, JoinGroupResponse(error_code=code, member_id="nobody"))
+    farewell = bench.send(LeaveGroupRequest)
+    assert isinstance(farewell.request, LeaveGroupRequest)
+    assert [member.member_id for member in farewell.request.members] == ["nobody"]
+    bench.now += 1.0
+    bench.silent()
+    bench.reply(farewell, LeaveGroupResponse())
+    assert len(bench.events(Left)) == 1
+    assert bench.group.state is JoinState.OUTSIDE
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["refused", "not answered"])
+def test_a_member_that_leaves_during_its_first_join_does_not_wait_for_an_id_that_does_not_come(late: bool) -> None:
+    bench = ClassicBench()
+    joins = bench.send(JoinGroupRequest)
+    bench.group.leave()
+    if late:
+        bench.now += 1.0
+    else:
+        bench.reply(joins, JoinGroupResponse(error_code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS))
+    bench.subscription.subscribe([])
+    bench.silent()
+    assert len(bench.events(Left)) == 1
+
+
+@pytest.mark.parametrize("code", [KafkaError.MEMBER_ID_REQUIRED, 0], ids=["an id to join with", "a member"])
 @pytest.mark.parametrize("properties", [{}, {"group.instance.id": "one"}], ids=["dynamic", "static"])
 def test_an_id_that_came_after_its_round_was_given_up_is_given_back(properties: dict[str, str], code: int) -> None:
     """The group would wait for its owner; a static member's is the same one in the next round."""
-    bench = Bench(properties=properties)
+    bench = ClassicBench(properties=properties)
     old = bench.send(JoinGroupRequest)
     bench.subscription.subscribe([])
     bench.group.leave()
+    bench.silent()
+    bench.now += 1.0  # the id is not waited for any longer
     bench.silent()
     bench.subscription.subscribe(["t"])
     joins = bench.send(JoinGroupRequest)
@@ -582,7 +528,7 @@ def test_an_id_that_came_after_its_round_was_given_up_is_given_back(properties: 
 
 @pytest.mark.parametrize("kind", [JoinGroupRequest, SyncGroupRequest])
 def test_a_member_that_leaves_while_it_joins_again_does_not_mind_the_answer(kind: type) -> None:
-    bench = Bench(properties=COOPERATIVE)
+    bench = ClassicBench(properties=COOPERATIVE)
     bench.settle(("t", 0))
     bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
     if kind is SyncGroupRequest:
@@ -605,7 +551,7 @@ def test_every_state_can_be_reached_and_left() -> None:
 
 
 def test_the_application_can_have_the_group_rebalance_and_the_coordinator_hears_why() -> None:
-    bench = Bench(properties=COOPERATIVE)
+    bench = ClassicBench(properties=COOPERATIVE)
     bench.group.enforce_rebalance("too early")
     assert bench.join().reason is None
     bench.sync(("t", 0))
@@ -616,7 +562,7 @@ def test_the_application_can_have_the_group_rebalance_and_the_coordinator_hears_
 
 
 def test_a_leader_deals_by_the_racks_that_members_and_replicas_are_in() -> None:
-    bench = Bench({}, {"client.rack": "west"})
+    bench = ClassicBench({}, {"client.rack": "west"})
     send = next(iter(bench.metadata.poll(bench.now)), None) or Send(-1, JoinGroupRequest(
         group_id="g", session_timeout_ms=1, member_id="", protocol_type="", protocols=[]), 1)
     bench.metadata.on_reply(send, MetadataResponse(
