@@ -13,7 +13,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
-from urllib.parse import quote_plus, urlencode, urlsplit
+from urllib.parse import SplitResult, quote_plus, unquote, urlencode, urlsplit
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.sasl.exchange import one_line, refused
@@ -53,14 +53,19 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
     def ask() -> tuple[int, bytes]:
         from http.client import HTTPConnection, HTTPSConnection  # slow to import
 
-        host, port = url.hostname or "", url.port
-        plain = context is None
-        connection = HTTPConnection(host, port, timeout=dial_s) if plain else \
+        proxy = _proxy_of(url)
+        host, port = (url.hostname or "", url.port) if proxy is None else (proxy.hostname or "", proxy.port or 1080)
+        connection = HTTPConnection(host, port, timeout=dial_s) if context is None else \
             HTTPSConnection(host, port, timeout=dial_s, context=context)
+        sent_to, sent = target, headers
+        if proxy is not None and context is None:
+            sent_to, sent = f"http://{url.netloc}{target}", headers | _login(proxy)
+        elif proxy is not None:
+            connection.set_tunnel(url.hostname or "", url.port, _login(proxy))
         try:
             connection.connect()
             connection.sock.settimeout(read_s)
-            connection.request("POST", target, urlencode(form), headers)
+            connection.request("POST", sent_to, urlencode(form), sent)
             reply = connection.getresponse()
             return reply.status, reply.read(_MOST_REPLY_BYTES)
         finally:
@@ -81,6 +86,28 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
         return _token(where, status, body, extensions, config["sasl.oauthbearer.client.secret"])
 
     return fetch
+
+
+def _proxy_of(url: SplitResult) -> SplitResult | None:
+    """The HTTP proxy that the environment names for a URL (`https_proxy`, `no_proxy` ...), as librdkafka takes it."""
+    from urllib.request import getproxies, proxy_bypass  # slow to import
+
+    proxies = getproxies()
+    named = proxies.get(url.scheme) or proxies.get("all")
+    if not named or proxy_bypass(url.netloc.rpartition("@")[2]):
+        return None
+    proxy = urlsplit(named if "//" in named else f"http://{named}")
+    if proxy.scheme != "http":
+        raise OSError(f"the environment's proxy is one for {proxy.scheme}, and must be http://HOST:PORT; or name the "
+                      "endpoint's host in no_proxy")
+    return proxy
+
+
+def _login(proxy: SplitResult) -> dict[str, str]:
+    if proxy.username is None:
+        return {}
+    given = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(given.encode()).decode()}"}
 
 
 def _token(where: str, status: int, body: bytes, extensions: Mapping[str, str], secret: str) -> Token:

@@ -2,13 +2,15 @@
 
 import asyncio
 import base64
+import contextlib
 import json
+import os
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -45,6 +47,57 @@ class Endpoint(BaseHTTPRequestHandler):
 
     def log_message(self, *arguments: Any) -> None:
         pass
+
+
+class Proxy(BaseHTTPRequestHandler):
+    """Opens a way to whoever is asked for, or answers as the endpoint would; notes who was let through."""
+
+    seen: list[tuple[str, str | None]] = []
+
+    def do_CONNECT(self) -> None:
+        self.seen.append((self.path, self.headers["Proxy-Authorization"]))
+        host, _, port = self.path.partition(":")
+        with socket.create_connection((host, int(port))) as there:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            pump = threading.Thread(target=relay, args=(there, self.connection))
+            pump.start()
+            relay(self.connection, there)
+            pump.join()
+
+    def do_POST(self) -> None:
+        self.seen.append((self.path, self.headers["Proxy-Authorization"]))
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps({"access_token": jwt(exp=9e9)}).encode())
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+def relay(source: socket.socket, to: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while words := source.recv(65536):
+            to.sendall(words)
+        to.shutdown(socket.SHUT_WR)
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def proxy() -> Iterator[int]:
+    """An HTTP proxy on a free port."""
+    Proxy.seen = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +149,29 @@ def test_a_token_is_got_with_client_credentials(endpoint: int, authority: trustm
     assert path == "/realms/r/token?x=1"
     assert base64.b64decode(credentials.removeprefix("Basic ")) == b"me:hunter2"
     assert form == {"grant_type": ["client_credentials"], "scope": ["kafka:read x"]}
+
+
+@pytest.mark.parametrize("login", ["", "me:p%40ss@"], ids=["open", "with a login"])
+def test_a_proxy_that_the_environment_names_is_asked_for_the_way(
+    endpoint: int, authority: trustme.CA, proxy: int, login: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Endpoint.body = json.dumps({"access_token": jwt(exp=9e9)}).encode()
+    monkeypatch.setenv("https_proxy", f"http://{login}127.0.0.1:{proxy}")
+    monkeypatch.setenv("http_proxy", f"{login}127.0.0.1:{proxy}")
+    assert jwt(exp=9e9).encode() in first_words(endpoint, **{"https.ca.pem": pem(authority)})
+    first_words(0, **{"sasl.oauthbearer.token.endpoint.url": "http://idp.invalid/token?x=1"})
+    words = f"Basic {base64.b64encode(b'me:p@ss').decode()}" if login else None
+    assert Proxy.seen == [(f"127.0.0.1:{endpoint}", words), ("http://idp.invalid/token?x=1", words)]
+    assert len(Endpoint.seen) == 1
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    first_words(endpoint, **{"https.ca.pem": pem(authority)})
+    assert (len(Proxy.seen), len(Endpoint.seen)) == (2, 2)
+
+
+def test_a_proxy_of_another_kind_is_refused_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1")
+    with pytest.raises(KafkaException, match=r"the environment's proxy is one for socks5, and must be http://HOST:PORT"):
+        first_words(1)
 
 
 def test_id_and_secret_may_be_encoded_as_in_a_url(endpoint: int, authority: trustme.CA) -> None:
