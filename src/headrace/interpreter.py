@@ -21,6 +21,7 @@ __all__ = ["SteadyLock", "has_gil", "has_threads", "uncollected"]
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_SLICE_S = 0.25
 _RLOCK: Any = RLock  # may be extended in CPython, whatever type checkers are told
 
 
@@ -60,15 +61,20 @@ class SteadyLock(_RLOCK):  # type: ignore[misc]
 
     CPython 3.14 lets a signal come when `with` has taken a lock and not yet begun its block (gh-148874): nobody gives
     that lock back. Signals come behind calls, but not behind what a `for` statement calls.
+
+    Nor does it hold up the interpreter's end: threads that do not run any more then have it no longer.
     """
 
     __slots__ = ()
 
     def __enter__(self) -> bool:
-        for _ in iter(self.acquire, False):
-            break
-        return True  # no call may stand here
+        while True:
+            for taken in map(self.acquire, (True,), (_SLICE_S,)):
+                if taken:
+                    return True  # no call may stand in between
+            if sys.is_finalizing():
+                self.after_fork()
 
     def after_fork(self) -> None:
-        """In a forked child: another thread may have held it, which is not here to release it."""
+        """Another thread may have held it, which is not here to release it: in a forked child, and at the end."""
         self._at_fork_reinit()

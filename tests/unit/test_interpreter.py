@@ -1,6 +1,8 @@
 """Functions that make many objects run without the collector, and leave it as it was; Ctrl-C leaves no lock locked."""
 
 import gc
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -77,3 +79,31 @@ def test_a_lock_keeps_others_out_but_not_the_thread_that_has_it() -> None:
         order.append("first")
     thread.join(10)
     assert order == ["first", "other"]
+
+
+def test_a_lock_that_another_thread_had_when_the_interpreter_ended_holds_nobody_up() -> None:
+    program = """
+import subprocess
+import sys
+import threading
+from headrace.interpreter import SteadyLock
+
+def hold(lock, held):
+    with lock:
+        held.set()
+        threading.Event().wait()
+
+class AtTheEnd:
+    def __init__(self):
+        self.lock, held = SteadyLock(), threading.Event()
+        threading.Thread(target=hold, args=(self.lock, held), daemon=True).start()
+        held.wait()
+
+    def __del__(self):
+        with self.lock:
+            print("taken")
+
+owner = AtTheEnd()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.stdout, ended.stderr) == ("taken\n", "")
