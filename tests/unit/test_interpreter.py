@@ -88,16 +88,12 @@ import sys
 import threading
 from headrace.interpreter import SteadyLock
 
-def hold(lock, held):
-    with lock:
-        held.set()
-        threading.Event().wait()
-
 class AtTheEnd:
     def __init__(self):
-        self.lock, held = SteadyLock(), threading.Event()
-        threading.Thread(target=hold, args=(self.lock, held), daemon=True).start()
-        held.wait()
+        self.lock = SteadyLock()
+        other = threading.Thread(target=self.lock.acquire)
+        other.start()
+        other.join()
 
     def __del__(self):
         with self.lock:
