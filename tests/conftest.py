@@ -13,8 +13,23 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 _HERE = Path(__file__).parent
-_DEAR = ("integration/spark", "integration/kafka", "integration/foreign", "unit/broker", "unit/decode")
-"""Folders whose tests share a cluster or a Spark session: one process has them all. What takes longest comes first."""
+_TOGETHER = {
+    "integration/spark/": "Spark",
+    "integration/spark/test_pipeline": "pipelines in Spark",
+    "integration/spark/test_run_command": "pipelines in Spark",
+    "integration/spark/test_tutorial": "pipelines in Spark",
+    "integration/kafka/": "Kafka",
+    "integration/kafka/test_kafka_admin_rights": "Kafka with rules",
+    "integration/kafka/test_kafka_command_rights": "Kafka with rules",
+    "integration/kafka/test_kafka_group_rights": "Kafka with rules",
+    "integration/foreign/": "foreign clients",
+    "unit/broker/": "embedded broker beside Kafka",
+    "unit/decode/": "decoded traffic",
+}
+"""What shares a cluster or a Spark session, by how the path begins; the longest counts. One process has all of it."""
+_APART = {f"integration/kafka/test_kafka_{name}.py" for name in (
+    "command_line", "consumer_groups", "direct_fetches", "joint_transactions", "produce_errors", "sasl")}
+"""Files with clusters of their own."""
 
 
 settings.register_profile(
@@ -23,8 +38,9 @@ settings.load_profile("on any machine")
 
 
 def _scope(path: str) -> str:
-    """What is not divided between processes: a folder that shares something dear, else a file."""
-    return next((folder for folder in _DEAR if path.startswith(f"{folder}/")), path)
+    """What is not divided between processes: what shares something dear, else a file."""
+    begins = max((start for start in _TOGETHER if path.startswith(start)), key=len, default="")
+    return path if path in _APART else _TOGETHER.get(begins, path)
 
 
 def pytest_configure() -> None:
@@ -38,7 +54,7 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that no process is left alone with it in the end."""
     if hasattr(config, "workerinput"):
-        order = {folder: place for place, folder in enumerate(_DEAR)}
+        order = {scope: place for place, scope in enumerate(dict.fromkeys([*_TOGETHER.values(), *sorted(_APART)]))}
         items.sort(key=lambda item: order.get(_scope(item.path.relative_to(_HERE).as_posix()), len(order)))
 
 

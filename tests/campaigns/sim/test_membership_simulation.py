@@ -12,7 +12,7 @@ from headrace.machines.producer.sender import Sender
 from . import background_commits, handed_over, membership, planned_membership
 from .application import WORK
 
-_SCHEDULES = 60
+_SCHEDULES = 30
 _KINDS = pytest.mark.parametrize("kind", [membership, planned_membership])
 
 

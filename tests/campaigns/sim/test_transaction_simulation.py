@@ -12,15 +12,15 @@ from . import read_process_write
 from .transactions import Simulation, run_schedule
 
 
-@pytest.mark.parametrize("first_seed", range(0, 800, 200))
+@pytest.mark.parametrize("first_seed", range(0, 400, 200))
 def test_transactions_are_whole_in_order_and_once_or_not_at_all(first_seed):
     for seed in range(first_seed, first_seed + 200):
         run_schedule(seed)
 
 
-@pytest.mark.parametrize("first_seed", range(0, 200, 100))
+@pytest.mark.parametrize("first_seed", range(0, 100, 50))
 def test_what_a_group_reads_is_written_once_whoever_takes_its_partitions_over(first_seed):
-    for seed in range(first_seed, first_seed + 100):
+    for seed in range(first_seed, first_seed + 50):
         read_process_write.run_schedule(seed)
 
 

@@ -261,12 +261,18 @@ def test_a_producer_that_may_not_be_idempotent_fails_as_a_whole(strict: KafkaClu
     found: list[KafkaError | None] = []
     rules = ((ResourceType.BROKER, "kafka-cluster", AclOperation.IDEMPOTENT_WRITE),
              (ResourceType.TOPIC, "*", AclOperation.WRITE))
-    with denied(strict, *rules), Producer({"bootstrap.servers": strict.bootstrap_servers}) as producer:
-        producer.produce(topic, b"v", on_delivery=lambda error, message: found.append(error))
-        assert producer.flush(10) == 0
-        assert found == [KafkaError.CLUSTER_AUTHORIZATION_FAILED]
-        with pytest.raises(FatalError, match="cannot go on"):
-            producer.produce(topic, b"v")
+    with denied(strict, *rules):
+        strict.pause(1)  # so that the record is handed over before the broker refuses
+        try:
+            producer = Producer({"bootstrap.servers": strict.bootstrap_servers})
+            producer.produce(topic, b"v", on_delivery=lambda error, message: found.append(error))
+        finally:
+            strict.resume(1)
+        with producer:
+            assert producer.flush(10) == 0
+            assert found == [KafkaError.CLUSTER_AUTHORIZATION_FAILED]
+            with pytest.raises(FatalError, match="cannot go on"):
+                producer.produce(topic, b"v")
 
 
 def test_a_transactional_id_that_may_not_be_used_fails_every_record(strict: KafkaCluster) -> None:

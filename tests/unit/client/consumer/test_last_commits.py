@@ -177,7 +177,8 @@ def test_what_on_revoke_gives_up_by_itself_is_committed_when_the_consumer_is_clo
 
     def on_revoke(consumer: Any, partitions: Any) -> None:
         GIVE_UP[give_up](consumer, partitions)
-        revoked.append(len(partitions) - len(consumer.assignment()))
+        kept = consumer.assignment() if package is headrace else []  # the peer may raise _DESTROY here
+        revoked.append(len(partitions) - len(kept))
 
     reader.subscribe([TOPIC], on_revoke=on_revoke)
     assert len(reader.consume(10, PATIENCE_S)) == 10

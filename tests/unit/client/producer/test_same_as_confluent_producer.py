@@ -377,8 +377,9 @@ def test_callbacks_may_produce_and_are_called_for_what_they_produced(of):
 def test_only_errors_are_reported_if_so_configured(of):
     def reported(kafka):
         producer, got = of(kafka, delivery_report_only_error=True), []
-        producer.produce("one", b"v", on_delivery=lambda error, message: got.append("delivered"))
+        # The bad one first: a topic that is known refuses it in the call.
         producer.produce("one", b"v", partition=9, on_delivery=lambda error, message: got.append(error.code()))
+        producer.produce("one", b"v", on_delivery=lambda error, message: got.append("delivered"))
         return producer.flush(10), got
 
     assert same(reported) == (0, [-190])
