@@ -10,10 +10,11 @@ import random
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
-__all__ = ["INTERRUPTED", "CtrlC", "interrupted", "keys", "needs_timers"]
+__all__ = ["INTERRUPTED", "CtrlC", "ctrl_c_after", "interrupted", "keys", "needs_timers"]
 
 needs_timers = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers that send signals")
 INTERRUPTED = (
@@ -50,6 +51,11 @@ class CtrlC:
             self.count += 1
             raise KeyboardInterrupt
 
+    def arm(self, seconds: float) -> None:
+        """Interrupt after so many seconds."""
+        self._armed = True
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
     def again_and_again(self, within_s: float, work: Callable[[], None], seconds: float, times: int) -> None:
         """Do something and interrupt it each time, `within_s` seconds after it began at the latest.
 
@@ -67,8 +73,7 @@ class CtrlC:
                     if (now := time.monotonic()) >= end and (self.count >= enough or now >= last):
                         assert self.count >= enough
                         return
-                    self._armed = True
-                    signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-5, within_s))
+                    self.arm(random.uniform(1e-5, within_s))
                     work()
                     self._armed = False
                 except KeyboardInterrupt:
@@ -81,6 +86,19 @@ class CtrlC:
         """Nothing is interrupted any more."""
         self._armed = False
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@contextmanager
+def ctrl_c_after(seconds: float) -> Iterator[None]:
+    """Raise KeyboardInterrupt in what is done within this, after so many seconds."""
+    keys = CtrlC()
+    before = signal.signal(signal.SIGALRM, keys.on_signal)
+    try:
+        keys.arm(seconds)
+        yield
+    finally:
+        keys.end()
+        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture

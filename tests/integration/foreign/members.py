@@ -8,6 +8,7 @@ from contextlib import closing
 from types import ModuleType
 from typing import Any
 
+import headrace
 from headrace import KafkaError
 
 from .client import PATIENCE_S
@@ -90,7 +91,7 @@ class GroupMember(Member):
     def _take(self) -> None:
         with closing(self._consumer) as consumer:
             while not self._leaving.is_set():
-                messages = consumer.consume(100, 0.05)
+                messages = self._read(consumer)
                 held = [[part.topic, part.partition] for part in consumer.assignment()]
                 with self._lock:
                     self._held = held
@@ -98,6 +99,13 @@ class GroupMember(Member):
                 for error in (message.error() for message in messages):
                     if error is not None:
                         self._on_error(error)
+
+    def _read(self, consumer: Any) -> list[Any]:
+        """What comes next. librdkafka's `consume` rebalances in its middle, and commits nothing of what it has then."""
+        if self._kafka is headrace:
+            return consumer.consume(100, 0.05)
+        message = consumer.poll(0.05)
+        return [] if message is None else [message]
 
     def _on_error(self, error: Any) -> None:
         kinds = self._kafka.KafkaError

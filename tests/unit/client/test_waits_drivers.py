@@ -2,10 +2,9 @@
 
 import asyncio
 import contextlib
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from headrace.client import waits
 from headrace.client.waits import TURN, LoopWaits, Steps, ThreadWaits, Wait
 from headrace.net.thread import loop_thread
+from tests.support.ctrl_c import ctrl_c_after
 
 AT_ONCE_S = 8.0
 """Longer than a busy machine stops, and shorter than a wait that nobody ends."""
@@ -83,19 +83,6 @@ def run(request: Any, threaded: ThreadWaits, looped: LoopWaits) -> Callable[[Ste
         return asyncio.run(looped.run(steps))
 
     return threaded.run if request.param == "thread" else by_loop
-
-
-@pytest.fixture
-def alarm() -> Iterator[None]:
-    """What happens on Ctrl-C, after a fifth of a second."""
-    def interrupt(_number: int, _frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
 
 
 # Either driver
@@ -258,21 +245,19 @@ def test_no_wake_up_is_lost_however_close_it_comes_to_the_wait(threaded):
         thread.join()
 
 
-@pytest.mark.usefixtures("alarm")
 @pytest.mark.parametrize("wait", [lambda: Wait(nothing), lambda: asyncio.sleep(60)], ids=["a wait", "a coroutine"])
 def test_ctrl_c_is_raised_in_the_rule_which_cleans_up(threaded, wait):
     witness = Witness(wait())
     began_at = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), ctrl_c_after(0.2):
         threaded.run(witness.steps())
     assert time.monotonic() - began_at < 0.2 + AT_ONCE_S
     assert witness.noted == [KeyboardInterrupt, "cleaned up"]
 
 
-@pytest.mark.usefixtures("alarm")
 def test_ctrl_c_is_heard_in_slices_where_python_delivers_it_between_two_of_them(threaded, monkeypatch):
     monkeypatch.setattr(waits, "SLICE_S", 0.05)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt), ctrl_c_after(0.2):
         threaded.wait(Wait(nothing))
 
 

@@ -6,7 +6,6 @@ import itertools
 import logging
 import os
 import re
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -33,6 +32,7 @@ from headrace.client.producer.column_feed import (
 )
 from headrace.errors import BufferFullError, ClientClosedError
 from headrace.testing import EmbeddedBroker
+from tests.support.ctrl_c import ctrl_c_after
 
 NAMES = (f"topic-{n}" for n in itertools.count())
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -339,11 +339,8 @@ def test_a_closed_producer_and_one_closed_meanwhile_take_no_rows(broker, topic):
 
 
 def test_ctrl_c_ends_the_wait():
-    with Producer(DEAD) as producer:
-        signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
-        signal.setitimer(signal.ITIMER_REAL, 0.3)
-        with pytest.raises(KeyboardInterrupt):
-            producer.produce_arrow("t", pa.table({"value": ["x"]}))
+    with Producer(DEAD) as producer, pytest.raises(KeyboardInterrupt), ctrl_c_after(0.3):
+        producer.produce_arrow("t", pa.table({"value": ["x"]}))
 
 
 class Seeing(ProducerInterceptor):

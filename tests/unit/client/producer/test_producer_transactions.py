@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-import signal
 import threading
 import time
 import traceback
@@ -23,6 +23,7 @@ from headrace.testing import Action, BrokerSettings, EmbeddedBroker, Fault
 from headrace.types.records import OFFSET_BEGINNING
 from headrace.wire.messages.producer.produce import ProduceRequest
 from headrace.wire.messages.producer.transactions import EndTxnRequest, TxnOffsetCommitRequest
+from tests.support.ctrl_c import ctrl_c_after
 
 MEMBER = ConsumerGroupMetadata("g")
 
@@ -343,16 +344,9 @@ def test_a_block_out_of_time_leaves_the_commit_to_go_on(broker, producer):
 
 
 def test_ctrl_c_interrupts_a_commit_which_goes_on(broker, producer):
-    def interrupt(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
     broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=EndTxnRequest))
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            write(producer, b"v", then=lambda: signal.setitimer(signal.ITIMER_REAL, 0.3))
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    with contextlib.ExitStack() as during, pytest.raises(KeyboardInterrupt):
+        write(producer, b"v", then=lambda: during.enter_context(ctrl_c_after(0.3)))
     broker.clear_faults()
     producer.commit_transaction(10)
     assert read(broker) == [b"v"]
