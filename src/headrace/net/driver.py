@@ -186,14 +186,12 @@ class Driver:
         connection = self._dispatch(call)
         try:
             return await in_time(caller.answer, send.timeout_s)
-        except TimeoutError:
-            nobody = KafkaError(KafkaError._UNKNOWN_BROKER, "no broker is known")
+        except (TimeoutError, asyncio.CancelledError) as end:
             connection = self.connection(send.node_id, send.request) or connection  # the first one may have been late
-            raise KafkaException(connection.withdraw(call) if connection is not None else nobody) from None
-        except asyncio.CancelledError:
-            connection = self.connection(send.node_id, send.request) or connection
-            if connection is not None:
-                connection.withdraw(call)
+            nobody = KafkaError(KafkaError._UNKNOWN_BROKER, "no broker is known")
+            error = nobody if connection is None else connection.withdraw(call)
+            if isinstance(end, TimeoutError):
+                raise KafkaException(error) from None
             raise
 
     async def close(self) -> None:
