@@ -339,17 +339,17 @@ def test_every_client_outlasts_a_balancer_that_answers_503(broker: EmbeddedBroke
 def test_what_was_received_is_said_when_time_is_over(balancer: Balancer) -> None:
     errors, reports = Errors(), list[KafkaError | None]()
     said = "this is a web server, not a Kafka broker (it says 'HTTP/1.1 503 Service Unavailable')"
-    with Producer(properties_of(balancer, errors, **{"message.timeout.ms": 600})) as producer:
+    with Producer(properties_of(balancer, errors, **{"message.timeout.ms": 2000})) as producer:
         producer.produce("t", b"v", on_delivery=lambda error, message: reports.append(error))
         assert producer.flush(10) == 0
         assert reports == [KafkaError._MSG_TIMED_OUT]
         assert said in str(reports[0])
         with pytest.raises(KafkaException) as failed:
-            producer.list_topics(timeout=0.2)
+            producer.list_topics(timeout=1)
         assert said in str(failed.value)
     with Consumer(properties_of(balancer, errors, **{"group.id": "g"})) as consumer:
         with pytest.raises(KafkaException) as failed:
-            consumer.committed([TopicPartition("t", 0)], timeout=0.4)
+            consumer.committed([TopicPartition("t", 0)], timeout=1)
         assert failed.value.error == KafkaError._TIMED_OUT
         assert said in str(failed.value)
     errors.check()
@@ -359,7 +359,7 @@ def test_what_was_received_is_said_when_time_is_over(balancer: Balancer) -> None
 def test_what_was_received_is_said_of_records_whose_leader_is_known(broker: EmbeddedBroker, idempotent: bool) -> None:
     errors, reports = Errors(), list[KafkaError | None]()
     garble(broker, InitProducerIdRequest if idempotent else ProduceRequest, TEXT, times=1_000_000)
-    more = {"message.timeout.ms": 600, "enable.idempotence": idempotent}
+    more = {"message.timeout.ms": 2000, "enable.idempotence": idempotent}
     with Producer(errors.properties(broker, **more)) as producer:
         producer.produce("t", b"v", on_delivery=lambda error, message: reports.append(error))
         assert producer.flush(10) == 0

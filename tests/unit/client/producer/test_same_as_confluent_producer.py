@@ -387,7 +387,7 @@ def test_only_errors_are_reported_if_so_configured(of):
 
 def test_a_record_that_no_broker_takes_is_reported_when_its_time_is_over(nowhere):
     def late(kafka):
-        got, producer = [], nowhere(kafka, message_timeout_ms=300)
+        got, producer = [], nowhere(kafka, message_timeout_ms=1500)
         producer.produce("t", b"v", b"k", on_delivery=lambda error, message: got.append((
             error.code(), error.name(), "timed out" in error.str(), error.fatal(), error.txn_requires_abort(),
             message.error() == error, message.topic(), message.partition(), message.offset(), message.key(),
