@@ -76,6 +76,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByWhatTheyShare(config, log)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
+    """Let the tests of the next file, many of which collect garbage, have what they make themselves to look through."""
+    outcome = yield
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+    return outcome
+
+
 @pytest.fixture
 def kafka_python_let_go() -> Iterator[None]:
     """What it leaves to the garbage collector is collected here: a later test would be blamed for its sockets."""

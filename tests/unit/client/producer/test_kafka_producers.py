@@ -107,14 +107,15 @@ def test_sync_send_does_not_linger_unless_asked_to(broker, props):
     (ProducerRecord("nope", b"v"), KafkaError._UNKNOWN_TOPIC),
 ])
 def test_errors_of_a_record_are_raised_by_sync_send_and_told_to_the_callback_by_async_send(props, record, code):
-    with KafkaSyncProducer({**props, "message.timeout.ms": 300}) as sync:
+    props = {**props, "message.timeout.ms": 1500}
+    with KafkaSyncProducer(props) as sync:
         with pytest.raises(KafkaException) as caught:
             sync.send(record)
         assert caught.value.error == code
         assert caught.value.error.str()
     for option in (AUTO, MANUAL):
         told = []
-        with KafkaAsyncProducer({**props, "message.timeout.ms": 300}, option) as producer:
+        with KafkaAsyncProducer(props, option) as producer:
             producer.send(record, lambda metadata, error, told=told: told.append((metadata, error)))
         ((metadata, error),) = told
         assert error == code
