@@ -329,6 +329,7 @@ class Connection(asyncio.BufferedProtocol):
         self._on_idle()
         if not self._paused:
             self.resume_writing()
+        self._owner.on_open()
 
     def on_pause(self) -> None:
         """SASL is renewed (called by the opening): what is written is still answered, the rest waits."""
@@ -464,6 +465,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_late(self) -> None:
         self.late = True
+        self.offer()
+
+    def offer(self) -> None:
+        """Others may have what waits here."""
         self._owner.on_late(tuple(self._waiting))
 
     def _on_idle(self) -> None:

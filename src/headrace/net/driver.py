@@ -408,11 +408,21 @@ class Driver:
         """A connection can be used."""
         self._deduplicator.over()
 
+    def on_open(self) -> None:
+        """A connection is open: what waits for one that takes long may go this way."""
+        for late in [each for each in self._connections.values() if each.late]:
+            late.offer()
+
     def on_late(self, waiting: Sequence[ClientRequest]) -> None:
-        """A connection takes long to open: what waits for it goes to another broker, where any broker will do."""
+        """A connection takes long to open: what waits for it goes to another broker, where any broker will do.
+
+        Where others take as long it stays, until one of them is open: nothing would fetch it from there in time.
+        """
         for call in waiting:
             send, late = call.send, self.connection(call.send.node_id, call.send.request)
-            if late is not None and self._choose_node(send) != send.node_id:
+            node_id = self._choose_node(send)
+            other = self.connection(node_id, send.request)
+            if late is not None and node_id != send.node_id and (other is None or not other.late):
                 late.withdraw(call)
                 self._dispatch(call)
 

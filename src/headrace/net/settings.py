@@ -199,6 +199,9 @@ class ConnectionOwner(Protocol):
     def on_ready(self) -> None:
         """A connection may be used from now on."""
 
+    def on_open(self) -> None:
+        """A connection has been opened."""
+
     def on_late(self, waiting: Sequence[ClientRequest]) -> None:
         """A connection takes long to open, and these requests wait for it."""
 

@@ -49,6 +49,9 @@ class Owner:
     def on_lost(self, node: NodeAddress, error: KafkaError) -> None:
         self.told.append(("lost", node.id, error))
 
+    def on_open(self) -> None:
+        pass
+
     def on_late(self, waiting: Sequence[ClientRequest]) -> None:
         self.told.append(("late", [call.send.context for call in waiting]))
 

@@ -18,8 +18,9 @@ from headrace.machines.machine import ANY_NODE, Send
 from headrace.net import connection
 from headrace.net.errors import Phase, connection_error
 from headrace.wire.messages.cluster.metadata import MetadataRequest
+from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from tests.support.enough_time import TIMES_S, failure_given_time
-from tests.support.scripted_broker import PeerProtocol, ScriptedBroker, admin_config
+from tests.support.scripted_broker import SILENCE, PeerProtocol, ScriptedBroker, admin_config, api_versions
 
 
 def core_for(port: int, host: str = "127.0.0.1", **properties: Any) -> ClientCore:
@@ -173,6 +174,37 @@ def test_bootstrap_servers_that_never_answer_hold_nobody_up_who_may_ask_another(
         core = ClientCore(Config(ADMIN, config), jitter=lambda: 0.5)  # so that the first one is asked first
         core.on_error = lambda error: None
         await core.list_topics(None, 30)
+        await core.close()
+        await broker.shut(server)
+
+    asyncio.run(run())
+
+
+def test_where_all_servers_take_long_the_first_that_is_there_is_asked(
+    mute_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_LATE_S", 0.05)
+
+    async def run() -> None:
+        broker = ScriptedBroker()
+        broker.on(ApiVersionsRequest, SILENCE)
+        server, port = await broker.listen()
+        core = ClientCore(Config(ADMIN, {
+            "bootstrap.servers": [f"127.0.0.1:{mute_port}", f"127.0.0.1:{port}"],
+            "socket.connection.setup.timeout.ms": 300_000}), jitter=lambda: 0.5)
+        core.on_error = lambda error: None
+        calls = asyncio.gather(*(core.list_topics(None, 30) for _ in range(4)))
+
+        def are_late() -> list[bool]:
+            tried = [core.driver.connection(node_id, MetadataRequest()) for node_id in core.metadata.cluster.nodes]
+            return [one.late for one in tried if one is not None]
+
+        async with asyncio.timeout(20):
+            while not (broker.seen and are_late() == [True, True]):
+                await asyncio.sleep(0.01)
+        [frame] = broker.seen
+        broker.open[0].answer(frame, api_versions(frame))
+        await calls
         await core.close()
         await broker.shut(server)
 
