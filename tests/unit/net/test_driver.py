@@ -234,20 +234,22 @@ def test_what_comes_in_the_turn_in_which_the_time_is_over_is_the_result(
         loop = asyncio.get_running_loop()
         monkeypatch.setattr(loop, "time", lambda: time.monotonic() + stopped_s)
         broker = ScriptedBroker(node1=("broker", 9092))
-        broker.on(HeartbeatRequest, SILENCE)
         core = client(broker)
         await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
 
-        def answer_and_stop() -> None:
+        def answer_and_stop(asked: RequestFrame) -> None:
             if what == "a reply":
-                [asked] = [frame for frame in broker.seen if isinstance(frame.request, HeartbeatRequest)]
                 broker.open[-1].answer(asked, HeartbeatResponse(error_code=27))
                 stop()
             else:
                 broker.transports[-1].hang_up()
                 loop.call_soon(stop)  # that takes a turn more
 
-        loop.call_later(0.03, answer_and_stop)
+        def ask(frame: RequestFrame) -> str:
+            loop.call_soon(answer_and_stop, frame)
+            return SILENCE
+
+        broker.on(HeartbeatRequest, ask)
         if what == "a reply":
             reply = await core.driver.request(1, HEARTBEAT, 5)
             assert reply.error_code == 27  # type: ignore[attr-defined]

@@ -275,7 +275,7 @@ def test_the_default_callback_is_called_behind_them(broker):
 
 def test_failed_records_are_acknowledged_with_what_is_known(broker):
     acks = Acks()
-    with Producer(conf(broker, acks, message_timeout_ms=200)) as producer:
+    with Producer(conf(broker, acks, message_timeout_ms=1500)) as producer:
         producer.produce("nope", b"abc", "k", headers={"h": b"1"})
         producer.flush(10)
     ((metadata, error),) = acks.got
@@ -307,8 +307,10 @@ def test_a_record_that_fails_before_it_is_sent_is_acknowledged_once(way, topic, 
     unreachable = more.pop("unreachable", None)
     with EmbeddedBroker(topics={"one": 1}, settings=BrokerSettings(auto_create_topics=False)) as broker:
         broker.add_fault(Fault(action=Action.PASS, request=ProduceRequest, times=None, effect=sent.append))
-        with Producer(conf(broker, acks, message_timeout_ms=500, max_block_ms=500, linger_ms=100)) as producer:
-            producer.send(ProducerRecord("one", b"v")).result(10)
+        with Producer(conf(broker, acks, message_timeout_ms=1500, max_block_ms=500, linger_ms=1000)) as producer:
+            first = producer.send(ProducerRecord("one", b"v"))
+            producer.flush(10)
+            first.result(10)
             acks.got.clear()
             sent.clear()
             if unreachable:
