@@ -206,6 +206,8 @@ def test_other_requests_on_the_connection_keep_their_replies(sent: Sent) -> None
 
 def test_requests_that_were_sent_directly_are_counted(broker: EmbeddedBroker) -> None:
     told: list[Any] = []
+    received: list[Any] = []
+    broker.add_fault(Fault(action=Action.PASS, request=ProduceRequest, times=None, effect=received.append))
     made = Sent(broker, **{"statistics.interval.ms": 100, "stats_cb": lambda text: told.append(json.loads(text))})
     made.warm()
     for number in range(20):
@@ -214,7 +216,7 @@ def test_requests_that_were_sent_directly_are_counted(broker: EmbeddedBroker) ->
     seen = len(told)
     until(lambda: made.producer.poll(0.1) or len(told) > seen + 1)
     counted = [each["req"].get("Produce", 0) for each in told[-1]["brokers"].values()]
-    assert sum(counted) == 23
+    assert sum(counted) == len(received) > 20
     assert all(each["tx"] == each["rx"] for each in told[-1]["brokers"].values())
     made.producer.close()
 
