@@ -2,7 +2,6 @@
 
 import io
 import sys
-import uuid
 
 import avro.io
 import avro.schema
@@ -12,6 +11,7 @@ from headrace.avro import AvroConsumer, AvroProducer, CachedSchemaRegistryClient
 from headrace.avro.load import LoadedSchema
 from headrace.avro.serializer import KeySerializerError, SerializerError, ValueSerializerError
 from headrace.testing import EmbeddedBroker
+from tests.support.mock_registries import mock_url
 
 USER = loads('{"type":"record","name":"User","fields":[{"name":"name","type":"string"}]}')
 NEWER = loads('{"type":"record","name":"User","fields":[{"name":"name","type":"string"},'
@@ -23,9 +23,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:Avro:DeprecationWarning")
 
 @pytest.fixture
 def conf():
-    with EmbeddedBroker() as broker:
-        yield {"bootstrap.servers": broker.bootstrap_servers,
-               "schema.registry.url": f"mock://{uuid.uuid4()}"}
+    with EmbeddedBroker() as broker, mock_url() as url:
+        yield {"bootstrap.servers": broker.bootstrap_servers, "schema.registry.url": url}
 
 
 def consumer(conf, **named) -> AvroConsumer:

@@ -1,20 +1,19 @@
 """The page about schemas: each of its programs runs."""
 
 import re
-import uuid
 from pathlib import Path
 
 import pytest
 
 from headrace.testing import EmbeddedBroker
+from tests.support.mock_registries import mock_url
 
 PAGE = (Path(__file__).parents[4] / "docs/how-to/schemas.md").read_text()
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_its_programs_write_and_read(capsys: pytest.CaptureFixture[str]) -> None:
-    registry = f"mock://{uuid.uuid4()}"
-    with EmbeddedBroker() as broker:
+    with EmbeddedBroker() as broker, mock_url() as registry:
         for program in PROGRAMS:
             assert "http://localhost:8081" in program
             here = program.replace("localhost:9092", broker.bootstrap_servers)

@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-import uuid
+from collections.abc import Iterator
 
 import pytest
 
@@ -20,6 +20,7 @@ from headrace.schema_registry.avro import (
 )
 from headrace.schema_registry.json_schema import JSONDeserializer, JSONSerializer
 from headrace.testing import EmbeddedBroker
+from tests.support.mock_registries import mock_url
 
 USER = '{"type":"record","name":"User","fields":[{"name":"name","type":"string"}]}'
 READING = {"group.id": "g", "auto.offset.reset": "earliest"}
@@ -32,8 +33,9 @@ def broker():
 
 
 @pytest.fixture
-def registry() -> dict[str, str]:
-    return {"url": f"mock://{uuid.uuid4()}"}
+def registry() -> Iterator[dict[str, str]]:
+    with mock_url() as url:
+        yield {"url": url}
 
 
 def test_builders_write_keys_and_values_and_read_them(broker, registry) -> None:
