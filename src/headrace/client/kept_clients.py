@@ -88,7 +88,7 @@ class KeptClients(ABC, Generic[C]):
 
     @abstractmethod
     def abandon(self, client: C) -> None:
-        """Close an unused client without waiting. On the loop."""
+        """Close a client without waiting, and give up what it has not done. On the loop."""
 
     def take(self, properties: Mapping[str, Any]) -> C:
         """A client with these properties, for the caller alone.
@@ -134,7 +134,7 @@ class KeptClients(ABC, Generic[C]):
                 kept.idle_since = _clock()
                 self._idle.setdefault(kept.key, []).append(kept)
         if not keeps:
-            self.end(client)
+            self._let_go(client)
         elif not kept.is_watched:
             kept.is_watched = True
             loop_thread().call_soon(self._watch, kept)
@@ -143,7 +143,14 @@ class KeptClients(ABC, Generic[C]):
         """Close a client, and give up what it has not done."""
         with self._lock:
             del self._used[client]
-        self.end(client)
+        self._let_go(client)
+
+    def _let_go(self, client: C) -> None:
+        """Close a client. The collector may end a generator that has one on any thread, so also where nobody can wait."""
+        if loop_thread().is_here():
+            self.abandon(client)
+        else:
+            self.end(client)
 
     def _watch(self, kept: _Kept[C]) -> None:
         """On the loop: close a client that was not used for long, or look again when it may be so."""

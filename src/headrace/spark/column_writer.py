@@ -101,7 +101,8 @@ class ColumnWriter:
         else:
             self._kept.discard(self._producer)
         for stored in self._stored:
-            stored.exception()  # the task that failed knows why; the log need not repeat it
+            # The task that failed knows why; the log need not repeat it. Nobody waits: this may be the loop's thread.
+            stored.add_done_callback(lambda each: each.exception())
 
     def __enter__(self) -> Self:
         return self

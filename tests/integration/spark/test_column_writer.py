@@ -1,5 +1,6 @@
 """One task's rows on their way: how soon it ends, what it waits for, and what its producer leaves to the next task."""
 
+import asyncio
 import itertools
 import signal
 import threading
@@ -246,6 +247,21 @@ def test_a_task_that_fails_gives_up_its_rows_at_once(broker, conf):
         return time.monotonic() - began_at
 
     assert_quick(closed_after_s, AT_ONCE_S)
+
+
+def test_a_task_that_the_collector_ends_on_the_loop_holds_nobody_up(broker, conf, caplog):
+    write(conf, "one")
+    broker.add_fault(Fault(action=Action.SILENCE, request=ProduceRequest))
+    writer = ColumnWriter(conf)
+    writer.append("one", None, VALUES)
+
+    async def end():
+        writer.close()
+
+    asyncio.run_coroutine_threadsafe(end(), thread.loop_thread().loop).result(30)
+    broker.clear_faults()
+    write(conf, "one")  # the loop goes on
+    assert "nobody asked" not in caplog.text
 
 
 def test_ctrl_c_ends_the_wait_for_acknowledgements(broker, conf):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Iterator
@@ -14,13 +15,15 @@ from headrace import Producer
 from headrace.admin import AdminClient
 from headrace.client.consumer.kept_readers import KeptReaders
 from headrace.client.consumer.log_view import LogView
-from headrace.client.consumer.range_reader import OffsetRange, RangeReader
+from headrace.client.consumer.range_reader import FetchedRange, OffsetRange, RangeReader
 from headrace.errors import KafkaError, KafkaException
+from headrace.net.thread import loop_thread
 from headrace.slotted import replace
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.wire.messages.cluster.metadata import MetadataRequest
 from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from headrace.wire.messages.consumer.fetch import FetchRequest
+from tests.support.let_go import until
 
 PATIENCE_S = 10
 ONE = OffsetRange("one", 0, 0, 1)
@@ -105,6 +108,27 @@ def test_a_task_that_leaves_in_the_middle_closes_its_reader(kept: KeptReaders, c
     next(pieces)
     kept.give_back(reader)
     assert reader.closed
+
+
+def test_a_task_whose_generator_the_collector_ends_on_the_loop_closes_its_reader(
+    kept: KeptReaders, conf: dict[str, Any]
+) -> None:
+    reader = kept.take(conf)
+
+    def pieces() -> Iterator[FetchedRange]:
+        try:
+            yield from reader.read([ONE, OffsetRange("two", 0, 0, 1)], PATIENCE_S)
+        finally:
+            kept.give_back(reader)
+
+    left = pieces()
+    next(left)
+
+    async def end() -> None:
+        left.close()
+
+    asyncio.run_coroutine_threadsafe(end(), loop_thread().loop).result(PATIENCE_S)
+    until(lambda: reader.closed)
 
 
 def test_a_task_that_failed_closes_its_reader(kept: KeptReaders, conf: dict[str, Any]) -> None:
