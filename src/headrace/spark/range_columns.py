@@ -80,7 +80,7 @@ def _after_loss(options: SourceOptions, unread: Sequence[Range], failed: KafkaEx
         DataLossError: they are, and failOnDataLoss is set.
     """
     left = _what_is_left(options, unread)
-    lost = [each for each in unread if each not in left]
+    lost = _missing(unread, left)
     if not lost and failed.error.code() in _ANOTHER:
         return left
     text = f"records of {', '.join(map(str, lost or unread))} are gone: {failed.error.str()}"
@@ -89,6 +89,16 @@ def _after_loss(options: SourceOptions, unread: Sequence[Range], failed: KafkaEx
                             "(retention.ms)") from failed
     _log.warning("%s. The query goes on with what there is, as failOnDataLoss is false", text)
     return left
+
+
+def _missing(unread: Sequence[Range], left: Sequence[Range]) -> list[Range]:
+    """What of ranges is not left; of each partition there is at most one range, and one that is left."""
+    kept = {(each.topic, each.partition): each for each in left}
+    found: list[Range] = []
+    for each in unread:
+        there = kept.get((each.topic, each.partition), replace(each, start=each.end))
+        found += (replace(each, end=there.start), replace(each, start=there.end))
+    return [each for each in found if each.size > 0]
 
 
 def _what_is_left(options: SourceOptions, wanted: Sequence[Range]) -> list[Range]:

@@ -97,7 +97,7 @@ def test_the_next_task_goes_on_with_the_connections(broker: EmbeddedBroker, monk
 
 
 def test_records_that_are_gone_fail_the_task_and_are_named_alone(broker: EmbeddedBroker) -> None:
-    with pytest.raises(DataLossError, match=r"of t\[2\] 10\.\.60 are gone.*Set failOnDataLoss to false") as lost:
+    with pytest.raises(DataLossError, match=r"of t\[2\] 10\.\.50 are gone.*Set failOnDataLoss to false") as lost:
         read(broker, [Range("t", 2, 10, 60), Range("t", 0, 0, 20)])
     assert "auto.offset.reset" not in str(lost.value)  # nor seek(): there is no such thing in Spark
 
@@ -109,7 +109,7 @@ def test_without_that_each_record_that_is_left_comes_once_and_the_loss_is_logged
     found = read(broker, wanted, failOnDataLoss="false")
     assert found == expected((0, 0, 20), (2, 50, 60), (1, 7, 9))
     assert [each.levelname for each in caplog.records] == ["WARNING"]
-    assert caplog.messages[0].startswith("records of t[2] 10..60 are gone")
+    assert caplog.messages[0].startswith("records of t[2] 10..50 are gone")
 
 
 def test_an_end_that_was_cut_off_is_left_out(broker: EmbeddedBroker) -> None:

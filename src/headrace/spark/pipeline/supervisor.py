@@ -11,12 +11,11 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, KafkaException
 from headrace.spark.pipeline.declared import RestartRule
 
 __all__ = ["PipelineError", "Supervisor", "first_line"]
@@ -141,19 +140,16 @@ class Supervisor:
 
     def _restart(self, name: str, life: _Life) -> None:
         life.began_s, life.due_s = self._clock(), None
+        try:
+            query = self._start(name)
+        except ConfigError as error:  # it comes again however often the query begins
+            raise PipelineError(str(error)) from None
+        except KafkaException as error:  # brokers that were the reason, and are still away
+            self._failed(name, life, error.error.str(), restart=True)
+            return
+        self.queries[name] = query
         self.restarts[name] = self.restarts.get(name, 0) + 1
-        with _for_good():
-            self.queries[name] = self._start(name)
         self._tell(f"sink {name} runs again")
-
-
-@contextmanager
-def _for_good() -> Iterator[None]:
-    """What cannot be started again ends the run."""
-    try:
-        yield
-    except ConfigError as error:
-        raise PipelineError(str(error)) from None
 
 
 def first_line(error: Any) -> str:

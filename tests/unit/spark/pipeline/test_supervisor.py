@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.spark.pipeline.declared import RestartRule
 from headrace.spark.pipeline.supervisor import PipelineError, Supervisor
 
@@ -163,6 +163,27 @@ def test_a_query_that_cannot_be_started_again_ends_the_run(stage):
     stage.refusal = ConfigError("sink a: no such column")
     with pytest.raises(PipelineError, match="sink a: no such column"):
         stage.wait(10)
+
+
+def test_a_query_whose_brokers_do_not_answer_when_it_is_to_begin_again_has_failed_once_more(stage):
+    stage.fail("a")
+    stage.refusal = KafkaException(KafkaError(KafkaError._TRANSPORT, "no broker answers"))
+    stage.wait(1)
+    assert stage.told == ["sink a failed: it broke; restart 1 of 3 in 1.0 s",
+                          "sink a failed: no broker answers; restart 2 of 3 in 2.0 s"]
+    assert stage.supervisor.running
+    stage.refusal = None
+    stage.wait(2)
+    assert stage.told[2:] == ["sink a runs again"]
+    assert stage.supervisor.restarts == {"a": 1}
+
+
+def test_brokers_that_never_answer_end_the_run(stage):
+    stage.fail("a")
+    stage.refusal = KafkaException(KafkaError(KafkaError._TRANSPORT, "no broker answers"))
+    with pytest.raises(PipelineError, match="sink a failed 4 times in a row, the last time: no broker answers"):
+        for _ in range(3):
+            stage.wait(10)
 
 
 def test_all_are_stopped(stage):
