@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 
 from headrace.admin import AdminClient
 from headrace.config import PRODUCER, Config
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.records.hashing import PARTITIONERS
 from headrace.spark.exactly_once.task_transaction import check_speculation
 from headrace.spark.options import SinkOptions
@@ -39,7 +39,7 @@ class PartitionCounts:
 
         Raises:
             ConfigError: the topic does not exist.
-            KafkaException: the brokers did not answer within a minute.
+            KafkaException: the brokers did not answer within a minute, or do not let the user see the topic.
         """
         if options.topic not in self._known:
             self._known[options.topic] = _partition_count(options)
@@ -57,7 +57,7 @@ def arranged(frame: DataFrame, options: SinkOptions, counts: PartitionCounts | N
     Raises:
         ConfigError: the topic is missing, its partitioner is a function, or Spark may run a task twice at once
             (speculation) and rows are to be written once.
-        KafkaException: the brokers did not answer within a minute.
+        KafkaException: the brokers did not answer within a minute, or do not let the user see the topic.
     """
     if options.exactly_once:
         check_speculation(frame.sparkSession.conf.get("spark.speculation", "false").lower() == "true")
@@ -72,7 +72,9 @@ def arranged(frame: DataFrame, options: SinkOptions, counts: PartitionCounts | N
 def _partition_count(options: SinkOptions) -> int:
     with AdminClient(dict(options.client)) as admin:
         found = admin.list_topics(options.topic, timeout=_PATIENCE_S).topics[options.topic]
-    if found.error is not None or not found.partitions:
+    if found.error is not None and found.error != KafkaError.UNKNOWN_TOPIC_OR_PART:
+        raise KafkaException(found.error)
+    if not found.partitions:
         raise ConfigError(f"topic {options.topic} does not exist: create it or check its name")
     return len(found.partitions)
 

@@ -10,17 +10,22 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.spark import partition_owners
 from headrace.spark.options import SinkOptions
 from headrace.spark.partition_owners import PartitionCounts, arranged
 
+_ERRORS = {"none": KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART),
+           "secret": KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "not allowed to describe secret")}
 ONCE = {"delivery.guarantee": "exactly_once", "sinkId": "s"}
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often the brokers were asked for each topic; `many` has six partitions, and `none` does not exist."""
+    """How often the brokers were asked for each topic.
+
+    `many` has six partitions, `none` does not exist, and `secret` is hidden.
+    """
     calls: Counter[str] = Counter()
 
     class Admin:
@@ -36,7 +41,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         def list_topics(self, topic: str, timeout: float) -> Any:
             calls[topic] += 1
             partitions = dict.fromkeys(range(6)) if topic == "many" else {}
-            return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions=partitions)})
+            return SimpleNamespace(topics={topic: SimpleNamespace(error=_ERRORS.get(topic), partitions=partitions)})
 
     monkeypatch.setattr(partition_owners, "AdminClient", Admin)
     return calls
@@ -64,6 +69,11 @@ def test_a_topic_that_does_not_exist_is_refused_and_asked_for_again(asked: Count
         with pytest.raises(ConfigError, match="none does not exist"):
             counts.of(options("none"))
     assert asked == {"none": 2}
+
+
+def test_a_topic_that_the_user_may_not_see_is_not_said_to_be_missing(asked: Counter[str]) -> None:
+    with pytest.raises(KafkaException, match="not allowed to describe secret"):
+        PartitionCounts().of(options("secret"))
 
 
 @pytest.mark.parametrize("setting", ["true", "TRUE"])
