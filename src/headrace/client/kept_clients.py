@@ -146,7 +146,7 @@ class KeptClients(ABC, Generic[C]):
         self._let_go(client)
 
     def _let_go(self, client: C) -> None:
-        """Close a client. The collector may end a generator that has one on any thread, so also where nobody can wait."""
+        """Close a client; without waiting on the loop, where the collector may end a generator that has one."""
         if loop_thread().is_here():
             self.abandon(client)
         else:

@@ -401,7 +401,12 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return backlog < self.options.min_rows and time.monotonic() - self._last_batch_s < self.options.max_delay_s
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - Spark's name
-        """The end of each partition as last seen, from which listeners compute the lag."""
+        """The end of each partition as last seen, from which listeners compute the lag.
+
+        A batch that runs again after a restart is reported before anybody has asked for the end of the next one.
+        """
+        if not self._latest:
+            self._latest = self._cluster.ends()
         return batch_offsets(self._latest, self._latest) if self._latest else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

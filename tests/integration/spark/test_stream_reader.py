@@ -16,7 +16,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, Supp
 
 from headrace.errors import ConfigError
 from headrace.spark.options import SourceOptions
-from headrace.spark.plan import EARLIEST, DataLossError, Range
+from headrace.spark.plan import EARLIEST, DataLossError, Range, lag
 from headrace.spark.sink import BatchWriter, StreamWriter
 from headrace.spark.source import HeadraceSource
 
@@ -172,6 +172,15 @@ def test_a_limit_is_shared_and_told_to_spark():
     end = reader.latestOffset(logged(reader.initialOffset()), limit)
     assert end["t"] == {"0": 30, "1": 10}
     assert reader.reportLatestOffset()["t"] == {"0": 300, "1": 100}
+
+
+def test_the_report_of_a_batch_that_runs_again_after_a_restart_has_the_ends_as_well():
+    before = reader_on(FakeView(p0=(0, 300)), maxOffsetsPerTrigger="40")
+    start = logged(before.initialOffset())
+    end = logged(before.latestOffset(start, before.getDefaultReadLimit()))
+    reader = reader_on(FakeView(p0=(0, 300)), maxOffsetsPerTrigger="40")  # asked for tasks alone, by the logged offsets
+    assert len(reader.partitions(start, end)) == 1
+    assert lag(end, reader.reportLatestOffset()) == 260
 
 
 def test_everything_at_once_goes_before_the_limit():
