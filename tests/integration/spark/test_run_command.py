@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from headrace.cli.run import main
 from headrace.errors import KafkaError, KafkaException
 from headrace.spark import require_spark
 from tests.integration.kafka.command_line_tour import fits, said_by
+from tests.support.let_go import until
 
 PIPELINE = """
 [pipeline]
@@ -48,11 +50,17 @@ def pipeline(tmp_path):
     return write
 
 
-def start(path, *options, **streams):
+def is_running(pid):
+    """Whether a process is there, and not only waits to be buried."""
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
+    return bool(state.strip()) and not state.strip().startswith("Z")
+
+
+def start(path, *options, environment=None, **streams):
     code = "import sys; from headrace.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "run", str(path), "--directory", str(path.parent), *options]
     return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-                            env={**os.environ, "PYTHONUNBUFFERED": "1"}, **streams)
+                            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})}, **streams)
 
 
 @pytest.fixture
@@ -182,3 +190,27 @@ class TestWithSpark:
         begun = {entry.name for entry in Path(path.parent, "checkpoint/squares/offsets").iterdir()}
         ended = {entry.name for entry in Path(path.parent, "checkpoint/squares/commits").iterdir()}
         assert begun == ended
+
+    def test_ctrl_c_twice_while_java_starts_leaves_no_java_behind(self, pipeline, brokers, topic, tmp_path):
+        home, began = tmp_path / "spark", tmp_path / "began"
+        submit = home / "bin/spark-submit"
+        submit.parent.mkdir(parents=True)
+        submit.write_text(f"#!/bin/sh\necho $$ > {began}.draft\nmv {began}.draft {began}\nexec sleep 600\n")
+        submit.chmod(0o755)
+        process = start(pipeline(topic), "--bootstrap", brokers, environment={"SPARK_HOME": str(home)})
+        until(began.exists)
+        pid = int(began.read_text())
+        try:
+            process.send_signal(signal.SIGINT)
+            for line in process.stdout:  # two that nobody has seen to are one
+                if line.startswith("stopping as soon as"):
+                    break
+            assert is_running(pid)
+            process.send_signal(signal.SIGINT)
+            told, complaint = process.communicate(timeout=60)
+            assert process.returncode == 130, told + complaint
+            until(lambda: not is_running(pid))
+        finally:
+            process.kill()
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,7 +67,7 @@ def start_session(spec: PipelineSpec, master: str, log_file: Path) -> SparkSessi
     local = _LOCAL_DEFAULTS if master.startswith("local") else {}
     for name, value in {**_DEFAULTS, **local, **spec.spark}.items():
         builder = builder.config(name, value)
-    with _stderr_to(log_file):
+    with _stderr_to(log_file), _no_java_left_behind():
         return builder.getOrCreate()
 
 
@@ -90,6 +92,23 @@ def setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
         yield
     finally:
         spark.conf.set(name, before)
+
+
+@contextmanager
+def _no_java_left_behind() -> Iterator[None]:
+    """Whoever interrupts the start of the JVM ends the JVM with it.
+
+    PySpark's start knows the process, and takes away the directory in which the JVM is to say that it listens. The JVM
+    fails at that when it comes so far, and its other threads go on for ever.
+    """
+    try:
+        yield
+    except BaseException as error:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            for begun in frame.f_locals.values():
+                if isinstance(begun, subprocess.Popen) and getattr(begun, "pid", None):
+                    begun.kill()
+        raise
 
 
 @contextmanager
