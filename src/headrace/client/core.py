@@ -224,6 +224,8 @@ class ClientCore:
                 spent = f"{type(request).__name__} failed after {self._clock() - started:.1f} s"
                 raise KafkaException(KafkaError(error.code(), f"{spent}: {error.str()}", error.fatal(),
                                                 error.retriable(), maybe_applied=error.maybe_applied))
+            self.metadata.refresh(self._clock())  # the brokers may have moved, and only the bootstrap servers be there
+            self.wake()
             await asyncio.sleep(wait_s)
             self.check_open(closed_text)
 

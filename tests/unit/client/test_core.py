@@ -18,6 +18,7 @@ from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import Cluster, MetadataChanged
 from headrace.machines.machine import ANY_NODE, ErrorEvent, Event, Machine
 from headrace.testing import EmbeddedBroker
+from headrace.types.records import NodeAddress
 from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -71,6 +72,35 @@ def test_a_request_whose_connection_is_lost_is_sent_again() -> None:
 
     run(broker, work)
     assert broker.count(ListGroupsRequest) == 3
+
+
+def test_a_request_finds_brokers_that_have_all_moved_by_the_bootstrap_servers() -> None:
+    async def main() -> None:
+        broker, gone = ScriptedBroker(node1=("old", 1)), set[str]()
+        broker.on(ListGroupsRequest, ListGroupsResponse())
+
+        async def connect(protocol: asyncio.BufferedProtocol, node: NodeAddress) -> None:
+            if node.host in gone:
+                raise ConnectionRefusedError
+            await broker.connector(protocol, node)
+
+        config = Config(ADMIN, {**admin_config(), "logger": QUIET, "retry.backoff.ms": 2, "retry.backoff.max.ms": 4,
+                                "reconnect.backoff.ms": 2, "reconnect.backoff.max.ms": 4})
+        core = ClientCore(config, connector=connect)
+        try:
+            await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+            await core.request(1, ListGroupsRequest(), 5)
+            broker.nodes = {1: ("new", 1)}
+            gone.add("old")
+            for transport in broker.transports:
+                transport.peer.hang_up()
+            assert await core.request(ANY_NODE, ListGroupsRequest(), 20) == ListGroupsResponse()
+            assert await core.request(1, ListGroupsRequest(), 20) == ListGroupsResponse()
+            assert core.metadata.cluster.nodes[1].host == "new"
+        finally:
+            await core.close()
+
+    asyncio.run(main())
 
 
 def test_a_request_that_must_not_be_repeated_is_not_when_it_may_have_been_carried_out() -> None:
