@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from headrace import Consumer, Producer, ProducerInterceptor
+from headrace.admin import DelegationToken
 from headrace.errors import DependencyError
 from headrace.schema_registry import SchemaRegistryClient
 from headrace.testing import EmbeddedBroker
@@ -170,7 +172,11 @@ def test_each_configuration_of_the_page_about_security_makes_a_client(program: s
             run_program(program, {"Producer": producer})
     else:
         token = SimpleNamespace(text="token", expires_at=time.time() + 300)
-        run_program(program, {"Producer": producer, "my_provider": SimpleNamespace(token=lambda: token)})
+        given: Future[DelegationToken] = Future()
+        given.set_result(DelegationToken("id", "User:me", "User:me", 0, 0, 0, b"secret"))
+        admin = SimpleNamespace(create_delegation_token=lambda *, max_lifetime: given)
+        run_program(program, {"Producer": producer, "my_provider": SimpleNamespace(token=lambda: token),
+                              "admin": admin})
         made.pop().close()
 
 

@@ -20,8 +20,8 @@ from headrace.client.result_future import Ends, end_each
 from headrace.errors import KafkaError, KafkaException
 from headrace.types.records import TopicPartition
 
-__all__ = ["AdminArea", "ByKey", "Single", "check_numbers", "flag", "partitions_of", "texts_of", "value_of",
-           "without_duplicates"]
+__all__ = ["AdminArea", "ByKey", "Single", "check_numbers", "flag", "partitions_of", "seconds_of", "texts_of",
+           "value_of", "without_duplicates"]
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -95,20 +95,26 @@ class AdminArea:
         self.core.check_open()
         if request_timeout is None:
             return self.core.config.seconds("socket.timeout.ms")
-        return _seconds(request_timeout, "request_timeout")
+        return seconds_of(request_timeout, "request_timeout")
 
     def times(self, request_timeout: float | None, operation_timeout: float | None) -> tuple[float, float]:
         """Seconds that a call may take, and its work on the brokers; as `limit`."""
         limit_s = self.limit(request_timeout)
-        return limit_s, limit_s if operation_timeout is None else _seconds(operation_timeout, "operation_timeout")
+        return limit_s, limit_s if operation_timeout is None else seconds_of(operation_timeout, "operation_timeout")
 
 
-def _seconds(given: Any, name: str) -> float:
+def seconds_of(given: Any, name: str, longest_s: int = _LONGEST_S) -> float:
+    """An argument in seconds.
+
+    Raises:
+        TypeError: not a number.
+        ValueError: less than 0, or more than the longest.
+    """
     if not isinstance(given, Real):
         raise TypeError(f"{name} must be a number of seconds, not {type(given).__name__}")
     seconds = float(given)
-    if not 0 <= seconds <= _LONGEST_S:
-        raise ValueError(f"{name} is {given}: expected 0 to {_LONGEST_S} seconds")
+    if not 0 <= seconds <= longest_s:
+        raise ValueError(f"{name} is {given}: expected 0 to {longest_s} seconds")
     return seconds
 
 

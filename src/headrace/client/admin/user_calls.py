@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from typing import Any
 
 from headrace.arguments import instance_of, list_of, mapping_of
-from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, texts_of, without_duplicates
+from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, seconds_of, texts_of, without_duplicates
 from headrace.client.admin.admin_engine import ANY_NODE, CONTROLLER
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import user_requests as requests
@@ -30,6 +31,7 @@ __all__ = ["UserCalls"]
 
 _SALT_BYTES = 64
 _DEFAULT_MS = -1
+_LONGEST_TOKEN_S = 100 * 366 * 86_400
 
 
 class UserCalls(AdminArea):
@@ -122,12 +124,15 @@ class UserCalls(AdminArea):
         Args:
             renewers: who else may renew it, as ``User:alice``.
             owner: whose rights it has; None for this client's user.
-            max_lifetime: seconds; None for as long as the cluster allows.
+            max_lifetime: seconds, more than 0; None for as long as the cluster allows.
             request_timeout: seconds for the whole call.
         """
         others = texts_of(list(renewers or ()), "renewers", filled=False)
         limit_s = self.limit(request_timeout)
-        request = requests.create_token(others, owner, _milliseconds(max_lifetime))
+        lifetime_ms = _milliseconds(max_lifetime, "max_lifetime")
+        if not lifetime_ms:
+            raise ValueError("max_lifetime is 0, and brokers take that for as long as the cluster allows: give None for it")
+        request = requests.create_token(others, owner, lifetime_ms)
         return self.engine.single(CONTROLLER, request, limit_s,
                                   lambda reply: requests.read_created_token(reply, others), repeatable=False)
 
@@ -149,7 +154,7 @@ class UserCalls(AdminArea):
             period: seconds from now; None for the cluster's default.
             request_timeout: seconds for the whole call.
         """
-        request = requests.renew_token(instance_of(bytes, hmac, "hmac"), _milliseconds(period))
+        request = requests.renew_token(instance_of(bytes, hmac, "hmac"), _milliseconds(period, "period"))
         return self.engine.single(CONTROLLER, request, self.limit(request_timeout), requests.read_token_time)
 
     def expire_delegation_token(
@@ -162,12 +167,13 @@ class UserCalls(AdminArea):
             after: seconds from now; None ends it at once.
             request_timeout: seconds for the whole call.
         """
-        request = requests.expire_token(instance_of(bytes, hmac, "hmac"), _milliseconds(after))
+        request = requests.expire_token(instance_of(bytes, hmac, "hmac"), _milliseconds(after, "after"))
         return self.engine.single(CONTROLLER, request, self.limit(request_timeout), requests.read_token_time)
 
 
-def _milliseconds(seconds: float | None) -> int:
-    return _DEFAULT_MS if seconds is None else int(seconds * 1000)
+def _milliseconds(given: Any, name: str) -> int:
+    """Brokers take what is negative for their own default, and tokens would live longer than was meant."""
+    return _DEFAULT_MS if given is None else int(seconds_of(given, name, _LONGEST_TOKEN_S) * 1000)
 
 
 def _check_alteration(each: UserScramCredentialAlteration) -> None:

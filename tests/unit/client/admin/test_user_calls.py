@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -87,6 +88,24 @@ def test_credentials_are_made_and_found() -> None:
         await core.close()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("call", [
+    lambda admin, given: admin.create_delegation_token(max_lifetime=given),
+    lambda admin, given: admin.renew_delegation_token(b"s", period=given),
+    lambda admin, given: admin.expire_delegation_token(b"s", after=given)])
+@pytest.mark.parametrize(("given", "error"), [
+    ("x", TypeError), (-1, ValueError), (float("nan"), ValueError), (float("inf"), ValueError), (1e30, ValueError)])
+def test_a_time_that_is_none_never_gives_a_token_that_lives_as_long_as_the_cluster_allows(
+    call: Callable[[AdminClient, Any], Any], given: Any, error: type[Exception]
+) -> None:
+    with AdminClient(NOBODY) as admin, pytest.raises(error, match=r"max_lifetime|period|after"):
+        call(admin, given)
+
+
+def test_a_token_that_would_not_live_is_not_made() -> None:
+    with AdminClient(NOBODY) as admin, pytest.raises(ValueError, match="max_lifetime is 0"):
+        admin.create_delegation_token(max_lifetime=0)
 
 
 def test_quotas_and_tokens_are_made_and_found() -> None:
