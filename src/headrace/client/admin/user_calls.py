@@ -131,7 +131,7 @@ class UserCalls(AdminArea):
         limit_s = self.limit(request_timeout)
         lifetime_ms = _milliseconds(max_lifetime, "max_lifetime")
         if not lifetime_ms:
-            raise ValueError("max_lifetime is 0, and brokers take that for as long as the cluster allows: give None for it")
+            raise ValueError("max_lifetime is 0: give more, or None for as long as the cluster allows")
         request = requests.create_token(others, owner, lifetime_ms)
         return self.engine.single(CONTROLLER, request, limit_s,
                                   lambda reply: requests.read_created_token(reply, others), repeatable=False)
