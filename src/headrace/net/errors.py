@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _OTHER_NAME = (62, 64)  # OpenSSL: X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+_OTHER_DATES = (9, 10)  # X509_V_ERR_CERT_NOT_YET_VALID, X509_V_ERR_CERT_HAS_EXPIRED
 _NO_HOST = (socket.gaierror, UnicodeError)
 """The second is raised for names that cannot be written in a question to the resolver, as `a..b`."""
 _LOST = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError, EOFError)
@@ -182,8 +183,9 @@ def _describe(error: BaseException | None, phase: Phase, protocol: str) -> str:
             return f"the broker's certificate is for another host ({error.verify_message.rstrip('.')}): dial a name " \
                    'that it contains, or change advertised.listeners; ' \
                    '"ssl.endpoint.identification.algorithm": "none" gives the check up'
-        return f"the broker's certificate is not trusted ({error.verify_message.rstrip('.')}): set " \
-               '"ssl.ca.location" to the CA that signed it'
+        advice = "renew it, or set the clock of this machine right" if error.verify_code in _OTHER_DATES else \
+            'set "ssl.ca.location" to the CA that signed it'
+        return f"the broker's certificate is not trusted ({error.verify_message.rstrip('.')}): {advice}"
     if isinstance(error, ssl.SSLError) and _is_tls_failure(error):
         return f"TLS failed ({error.reason or error}): {_tls_hint(error)}"
     if isinstance(error, ConnectionAbortedError) and error.errno is None:  # from here: `TlsPipe`

@@ -5,6 +5,7 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -259,9 +260,11 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def server_context(authority: trustme.CA, name: str = "127.0.0.1", mutual: bool = False) -> ssl.SSLContext:
+def server_context(
+    authority: trustme.CA, name: str = "127.0.0.1", mutual: bool = False, ends: datetime | None = None
+) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert(name).configure_cert(context)
+    authority.issue_cert(name, not_after=ends, not_before=ends and ends - timedelta(days=1)).configure_cert(context)
     if mutual:
         context.verify_mode = ssl.CERT_REQUIRED
         authority.configure_trust(context)
@@ -307,6 +310,15 @@ def test_an_untrusted_certificate_is_a_tls_error_that_names_the_property(authori
     assert error == KafkaError._SSL
     assert "the broker's certificate is not trusted" in error.str()
     assert '"ssl.ca.location"' in error.str()
+
+
+def test_a_certificate_that_has_expired_is_not_blamed_on_the_authorities_of_the_client(authority: trustme.CA) -> None:
+    context = server_context(authority, ends=datetime(2020, 1, 1, tzinfo=UTC))
+    _, error = asyncio.run(over_tls(context, ssl_ca_pem=pem(authority)))
+    assert error is not None
+    assert error == KafkaError._SSL
+    assert "is not trusted (certificate has expired): renew it" in error.str()
+    assert "ssl.ca.location" not in error.str()
 
 
 def test_a_certificate_for_another_host_is_refused_unless_the_check_is_off(authority: trustme.CA) -> None:
