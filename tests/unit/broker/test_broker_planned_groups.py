@@ -205,6 +205,12 @@ def test_a_broker_of_before_offers_such_groups_and_refuses_them() -> None:
     assert BrokerSettings.of_kafka("4.0").group_version == 1
 
 
+def test_a_group_without_a_name_is_refused_and_one_that_there_is_not_is_not_found(coordinator: Coordinator) -> None:
+    asked = ConsumerGroupDescribeRequest(group_ids=["", "nobody"])
+    described = consumer_group_describe(coordinator.call(), asked).groups
+    assert [each.error_code for each in described] == [K.INVALID_GROUP_ID, K.GROUP_ID_NOT_FOUND]
+
+
 def test_members_of_before_a_restart_are_told_to_join_again_and_a_group_that_was_deleted_stays_so(
     tmp_path: Path,
 ) -> None:

@@ -118,6 +118,8 @@ def _described(call: ApiCall, group_id: str) -> DescribedConsumerGroup:
     try:
         if not call.cluster.settings.group_version:
             raise ApiError(KafkaError.UNSUPPORTED_VERSION)
+        if not group_id:
+            raise ApiError(KafkaError.INVALID_GROUP_ID)
         call.check_coordinator(group_id)
         group = call.cluster.planned_groups.get(group_id)
         if group is None:
