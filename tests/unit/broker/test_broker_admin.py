@@ -62,6 +62,9 @@ def test_topics_are_made_described_and_deleted(admin: AdminClient, three_nodes: 
     (NewTopic("t", 1, 4), ConfluentError.INVALID_REPLICATION_FACTOR),
     (NewTopic("t", 1, config={"no.such.config": "1"}), ConfluentError.INVALID_CONFIG),
     (NewTopic("t", 1, config={"retention.ms": "soon"}), ConfluentError.INVALID_CONFIG),
+    (NewTopic("t", 1, config={"compression.gzip.level": "0"}), ConfluentError.INVALID_CONFIG),
+    (NewTopic("t", 1, config={"min.compaction.lag.ms": "50", "max.compaction.lag.ms": "5"}),
+     ConfluentError.INVALID_CONFIG),
     (NewTopic("t", 2, replica_assignment=[[1], [9]]), ConfluentError.INVALID_REPLICA_ASSIGNMENT),
 ])
 def test_what_is_not_allowed_is_refused(admin: AdminClient, three_nodes: EmbeddedBroker, topic: NewTopic,
@@ -217,3 +220,23 @@ def test_partitions_are_described_page_by_page(broker: EmbeddedBroker) -> None:
             cursor = DescribeTopicPartitionsCursor(topic_name=reply.next_cursor.topic_name,
                                                    partition_index=reply.next_cursor.partition_index)
     assert found == [(name, index) for name in "abc" for index in range(3)]
+
+
+def test_a_setting_that_is_changed_is_compared_with_those_that_stay(admin: AdminClient) -> None:
+    admin.create_topics([NewTopic("t", 1, config={"max.compaction.lag.ms": "5"})])["t"].result(10)
+    for value, code in (("5", None), ("6", ConfluentError.INVALID_CONFIG)):
+        change = ConfigResource(ResourceType.TOPIC, "t", incremental_configs=[
+            ConfigEntry("min.compaction.lag.ms", value, incremental_operation=AlterConfigOpType.SET)])
+        future = admin.incremental_alter_configs([change])[change]
+        assert (future.result(10) if code is None else code_of(future)) == code
+
+
+@pytest.mark.parametrize(("policy", "deletes"), [("", True), ("compact", False), ("compact,delete", True)])
+def test_records_are_deleted_by_offset_unless_a_topic_is_only_compacted(admin: AdminClient, policy: str,
+                                                                        deletes: bool) -> None:
+    admin.create_topics([NewTopic("t", 1, config={"cleanup.policy": policy})])["t"].result(10)
+    [future] = admin.delete_records([TopicPartition("t", 0, 0)]).values()
+    if deletes:
+        assert future.result(10).low_watermark == 0
+    else:
+        assert code_of(future) == ConfluentError.POLICY_VIOLATION

@@ -155,7 +155,8 @@ def _delete_records(call: ApiCall, name: str, wanted: DeleteRecordsPartition) ->
         topic = call.topic(name, ZERO_UUID, _NEVER)
         partition = call.led_partition(topic, wanted.partition_index)
         log = partition.log
-        if "delete" not in topic.configs["cleanup.policy"]:
+        policy = topic.configs["cleanup.policy"]
+        if "compact" in policy and "delete" not in policy:
             raise ApiError(KafkaError.POLICY_VIOLATION)
         offset = log.end_offset if wanted.offset == _HIGH_WATERMARK else wanted.offset
         if not 0 <= offset <= log.end_offset:

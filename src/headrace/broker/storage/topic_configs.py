@@ -28,7 +28,7 @@ class ConfigRow(NamedTuple):
         type: one of the type numbers of DescribeConfigs.
         default: value as text.
         of_broker: the broker's setting that gives the default, as Kafka names it; empty where there is none.
-        choices: allowed values of a text, or of each part of a list; empty for any.
+        choices: allowed values, or those of each part of a list; empty for any.
         lowest: smallest allowed number; None for no limit.
         highest: largest one, where that is not the type's.
         about: meaning; says when this broker keeps the value without acting on it.
@@ -48,11 +48,12 @@ class ConfigRow(NamedTuple):
 
 
 _FOREVER = "9223372036854775807"
+_LAGS = ("min.compaction.lag.ms", "max.compaction.lag.ms")
 
 TOPIC_CONFIGS: dict[str, ConfigRow] = {
     "cleanup.policy": ConfigRow(LIST, "delete", "log.cleanup.policy", ("delete", "compact"),
-                                about="Without `delete`, records cannot be deleted by offset. Nothing is compacted."),
-    "compression.gzip.level": ConfigRow(INT, "-1", "compression.gzip.level", lowest=-1, highest=9),
+                                about="With `compact` alone, records cannot be deleted by offset; nothing is compacted."),
+    "compression.gzip.level": ConfigRow(INT, "-1", "compression.gzip.level", ("-1", *"123456789")),
     "compression.lz4.level": ConfigRow(INT, "9", "compression.lz4.level", lowest=1, highest=17),
     "compression.type": ConfigRow(STRING, "producer", "compression.type",
                                   ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
@@ -110,20 +111,21 @@ def invalid_config(configs: Mapping[str, str | None] | Iterable[tuple[str, str |
             return f"Topics have no setting {name!r}"
         if value is not None and (wrong := row.wrong(value.strip())):
             return f"{name} cannot be {value!r}: {wrong}"
-    return None
+    least, most = (int(dict(configs).get(name) or TOPIC_CONFIGS[name].default) for name in _LAGS)
+    return f"{_LAGS[0]} ({least}) is more than {_LAGS[1]} ({most})" if least > most else None
 
 
 def _wrong(row: ConfigRow, value: str) -> str | None:
     if row.type == BOOLEAN:
         allowed = row.choices or ("true", "false")
         return None if value.lower() in allowed else f"must be {' or '.join(allowed)}"
-    if row.type == STRING:
-        return None if not row.choices or value in row.choices else f"must be one of {', '.join(row.choices)}"
     if row.type == LIST:
         parts = [part.strip() for part in value.split(",")] if value else []
         if not row.choices:
             return None if not value or _THROTTLED.fullmatch(value) else "must be * or PARTITION:NODE,..."
         return None if set(parts) <= set(row.choices) else f"must be a list out of {', '.join(row.choices)}"
+    if row.type == STRING or row.choices:
+        return None if not row.choices or value in row.choices else f"must be one of {', '.join(row.choices)}"
     return _wrong_number(row, value)
 
 
