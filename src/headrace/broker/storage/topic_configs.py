@@ -52,7 +52,7 @@ _LAGS = ("min.compaction.lag.ms", "max.compaction.lag.ms")
 
 TOPIC_CONFIGS: dict[str, ConfigRow] = {
     "cleanup.policy": ConfigRow(LIST, "delete", "log.cleanup.policy", ("delete", "compact"),
-                                about="With `compact` alone, records cannot be deleted by offset; nothing is compacted."),
+                                about="With `compact` alone, no records are deleted by offset; nothing is compacted."),
     "compression.gzip.level": ConfigRow(INT, "-1", "compression.gzip.level", ("-1", *"123456789")),
     "compression.lz4.level": ConfigRow(INT, "9", "compression.lz4.level", lowest=1, highest=17),
     "compression.type": ConfigRow(STRING, "producer", "compression.type",
