@@ -59,6 +59,7 @@ def test_topics_are_made_described_and_deleted(admin: AdminClient, three_nodes: 
     (NewTopic("no spaces", 1), ConfluentError.TOPIC_EXCEPTION),
     (NewTopic("n" * 250, 1), ConfluentError.TOPIC_EXCEPTION),
     (NewTopic("t", 0), ConfluentError.INVALID_PARTITIONS),
+    (NewTopic("t", 10_001), ConfluentError.POLICY_VIOLATION),
     (NewTopic("t", 1, 4), ConfluentError.INVALID_REPLICATION_FACTOR),
     (NewTopic("t", 1, config={"no.such.config": "1"}), ConfluentError.INVALID_CONFIG),
     (NewTopic("t", 1, config={"retention.ms": "soon"}), ConfluentError.INVALID_CONFIG),
@@ -133,6 +134,7 @@ def test_partitions_grow_and_never_shrink(admin: AdminClient, three_nodes: Embed
     admin.create_partitions([NewPartitions("g", 5)])["g"].result(10)
     assert len(three_nodes.end_offsets("g")) == 5
     assert code_of(admin.create_partitions([NewPartitions("g", 5)])["g"]) == ConfluentError.INVALID_PARTITIONS
+    assert code_of(admin.create_partitions([NewPartitions("g", 10_001)])["g"]) == ConfluentError.POLICY_VIOLATION
 
 
 def test_settings_are_shown_replaced_and_changed(admin: AdminClient, three_nodes: EmbeddedBroker) -> None:

@@ -246,7 +246,8 @@ class Catalog:
         if assignment is not None:
             return self._assigned(assignment)
         if not 1 <= count <= _MAX_PARTITIONS:
-            raise ApiError(KafkaError.INVALID_PARTITIONS, f"Number of partitions was {count}; 1 to {_MAX_PARTITIONS} "
+            code = KafkaError.POLICY_VIOLATION if count > 1 else KafkaError.INVALID_PARTITIONS
+            raise ApiError(code, f"Number of partitions was {count}; 1 to {_MAX_PARTITIONS} "
                           "are possible")
         if not 1 <= factor <= len(self._node_ids):
             raise ApiError(KafkaError.INVALID_REPLICATION_FACTOR, f"Replication factor {factor} is not possible with "
