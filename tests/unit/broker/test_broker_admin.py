@@ -134,7 +134,7 @@ def test_partitions_grow_and_never_shrink(admin: AdminClient, three_nodes: Embed
     admin.create_partitions([NewPartitions("g", 5)])["g"].result(10)
     assert len(three_nodes.end_offsets("g")) == 5
     assert code_of(admin.create_partitions([NewPartitions("g", 5)])["g"]) == ConfluentError.INVALID_PARTITIONS
-    assert code_of(admin.create_partitions([NewPartitions("g", 10_001)])["g"]) == ConfluentError.POLICY_VIOLATION
+    assert code_of(admin.create_partitions([NewPartitions("g", 20_000)])["g"]) == ConfluentError.POLICY_VIOLATION
 
 
 def test_settings_are_shown_replaced_and_changed(admin: AdminClient, three_nodes: EmbeddedBroker) -> None:
