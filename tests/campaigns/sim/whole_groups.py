@@ -99,6 +99,7 @@ class Member:
         was_refused: the group has refused it since it lost something last.
         is_fenced: it was told that another has its place.
         had: what it had when it was at work last.
+        last_join: what it asked last when it joined.
     """
 
     def __init__(self, sim: WholeGroups, number: int, instance_id: str | None = None, *,
@@ -106,6 +107,7 @@ class Member:
         self.sim, self.number, self.is_stranger = sim, number, is_stranger
         self.is_outlived = self.was_refused = self.is_fenced = False
         self.had: frozenset[Key] = frozenset()
+        self.last_join: Request | None = None
         rng = sim.random
         retries = RetryPolicy(0.02, 0.2, rng.random)
         self.metadata = Metadata(sim.brokers.bootstrap, refresh_s=1.0, retries=retries)
@@ -188,6 +190,8 @@ class Member:
 
     def is_late(self, request: Any) -> bool:
         """Whether a request is of an earlier membership than the present one."""
+        if isinstance(request, JoinGroupRequest):
+            return request is not self.last_join
         return isinstance(request, (HeartbeatRequest, SyncGroupRequest)) and (
             request.generation_id != self.group.generation  # who takes the place of a static member keeps that
             or request.member_id != self.group.member_id)
@@ -572,6 +576,8 @@ class WholeGroups:
 
     def transmit(self, member: Member, machine: Any, send: Send) -> None:
         """A request leaves a member."""
+        if isinstance(send.request, JoinGroupRequest):
+            member.last_join = send.request
         node = send.destination if send.destination >= 0 else self.random.choice(self.brokers.nodes)
         if node in self.brokers.down:
             self.clock.after(0.005, lambda: self._fail(member, machine, send, K(K._TRANSPORT, "refused")))

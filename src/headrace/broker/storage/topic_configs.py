@@ -105,13 +105,14 @@ def default_configs() -> dict[str, str]:
 
 def invalid_config(configs: Mapping[str, str | None] | Iterable[tuple[str, str | None]]) -> str | None:
     """What is wrong with the settings given for a topic, in one line; None when nothing is."""
-    for name, value in dict(configs).items():
+    given = dict(configs)
+    for name, value in given.items():
         row = TOPIC_CONFIGS.get(name)
         if row is None:
             return f"Topics have no setting {name!r}"
         if value is not None and (wrong := row.wrong(value.strip())):
             return f"{name} cannot be {value!r}: {wrong}"
-    least, most = (int(dict(configs).get(name) or TOPIC_CONFIGS[name].default) for name in _LAGS)
+    least, most = (int(given.get(name) or TOPIC_CONFIGS[name].default) for name in _LAGS)
     return f"{_LAGS[0]} ({least}) is more than {_LAGS[1]} ({most})" if least > most else None
 
 
