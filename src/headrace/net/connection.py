@@ -401,7 +401,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self, reason: KafkaException) -> None:
         """Close the socket, if there is one, and fail all that waits for it."""
-        if self._closing_for is not None:
+        if self.state is ConnectionState.CLOSING:
+            # Its socket is gone in a moment: for the first reason, unless that was to dial anew.
+            self._outdated = False
+            if isinstance(self._closing_for, HandshakeRestartError):
+                self._closing_for = reason
             return
         self._end_lending()
         self._closing_for = reason

@@ -929,3 +929,46 @@ def test_the_features_of_the_cluster_are_known_once_it_is_open() -> None:
         assert bench.connection.features == {"transaction.version": 2}
 
     simulated(run)
+
+
+CLOSED = KafkaException(KafkaError(KafkaError._DESTROY, "the client is closed"))
+
+
+def test_what_is_closed_while_it_waits_to_dial_again_fails_its_requests_and_dials_no_more() -> None:
+    async def run() -> None:
+        bench = Bench(setup_timeout_s=2.0)
+        bench.broker.on(ApiVersionsRequest, SILENCE)
+        bench.submit("a")
+        while bench.connection.state is not ConnectionState.BACKOFF:  # it has closed by itself
+            await asyncio.sleep(0.1)
+        bench.submit("b", timeout_s=1000.0)
+        bench.connection.close(CLOSED)
+        assert [name for name, _ in bench.owner.all("error")] == ["a", "b"]
+        assert bench.owner.all("error")[-1][1] == KafkaError._DESTROY
+        await asyncio.sleep(100)
+        assert len(bench.dialled_at) == 1
+
+    simulated(run)
+
+
+def test_what_is_closed_while_it_closes_to_begin_anew_does_not_begin() -> None:
+    async def run() -> None:
+        bench = Bench()
+
+        def unreadable(frame: RequestFrame) -> bytes:
+            bench.loop.call_soon(lambda: bench.loop.call_soon(close))  # right behind the answer
+            return b"\x00\x00\x00\x06" + b"\x00\x00\x00\x00\x00\x00"
+
+        def close() -> None:
+            seen.append(bench.connection.state)
+            bench.connection.close(CLOSED)
+
+        seen: list[ConnectionState] = []
+        bench.broker.on(ApiVersionsRequest, unreadable)
+        bench.submit("a", timeout_s=1000.0)
+        await asyncio.sleep(100)
+        assert seen[0] is ConnectionState.CLOSING
+        assert len(bench.dialled_at) == 1
+        assert bench.owner.all("error") == [("a", KafkaError._DESTROY)]
+
+    simulated(run)

@@ -248,7 +248,7 @@ def test_an_answer_to_another_request_is_noticed_in_the_handshake_too(asked: typ
         broker.on(asked, garbled(answers(broker)[asked], "an answer to another request"))
         core = client(broker, **PLAIN)
         with pytest.raises(KafkaException, match="the broker answered request 1000001 where 0") as failed:
-            await core.list_topics(None, 1.0)
+            await core.list_topics(None, 2.5)
         assert failed.value.error == KafkaError._TRANSPORT
         await core.close()
 
