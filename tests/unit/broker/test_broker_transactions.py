@@ -136,7 +136,7 @@ def test_an_end_with_version_1_is_not_what_another_producer_asks_for_again_with_
 
 
 def test_a_producer_waits_for_its_new_id_until_all_markers_are_written() -> None:
-    settings = BrokerSettings(marker_delay_ms=200)
+    settings = BrokerSettings(marker_delay_ms=1500)
     with EmbeddedBroker(topics={"t": 1}, settings=settings) as broker, Transactional(broker) as client:
         client.init()
         broker.apply(lambda cluster: setattr(cluster.transactions.get("tx", Now(0.0, 0)), "epoch", 32766))
@@ -312,7 +312,7 @@ def test_an_abort_with_nothing_in_it_gives_an_epoch_and_a_commit_does_not(client
 
 
 def test_a_transaction_is_aborted_when_its_time_is_up(client: Transactional) -> None:
-    client.init(timeout_ms=100)
+    client.init(timeout_ms=1000)
     client.store(b"a")
     client.commit_offset("g", 7)
     until(lambda: client.state().transaction_state == "CompleteAbort")
@@ -326,7 +326,7 @@ def test_a_transaction_is_aborted_when_its_time_is_up(client: Transactional) -> 
 
 
 def test_markers_that_take_their_time_hold_the_next_transaction_back() -> None:
-    settings = BrokerSettings(marker_delay_ms=150)
+    settings = BrokerSettings(marker_delay_ms=1500)
     with EmbeddedBroker(topics={"t": 1}, settings=settings) as broker, Transactional(broker) as client:
         client.init()
         client.store(b"a")

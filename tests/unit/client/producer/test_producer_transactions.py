@@ -276,20 +276,21 @@ def test_a_record_without_a_topic_makes_the_commit_fail(broker, producer):
 
 
 @pytest.mark.parametrize(("queued", "flying"), [(True, False), (False, True)])
-def test_a_purged_record_makes_the_commit_fail(broker, producer, queued, flying):
+def test_a_purged_record_makes_the_commit_fail(broker, queued, flying):
     if flying:
         broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=ProduceRequest))
-    producer.begin_transaction()
-    producer.produce("t", b"v", partition=0)
-    if flying:
-        producer._engine.flushes["a flush"] = None
-        producer._engine.wake()
-        while not producer._engine._batch_queues.in_flight():
-            time.sleep(0.01)
-    producer.purge(in_queue=queued, in_flight=flying)
-    broker.clear_faults()
-    assert refused(producer.commit_transaction, 10).txn_requires_abort()
-    producer.abort_transaction(10)
+    with make(broker, **{"linger.ms": 60_000}) as producer:
+        producer.begin_transaction()
+        producer.produce("t", b"v", partition=0)
+        if flying:
+            producer._engine.flushes["a flush"] = None
+            producer._engine.wake()
+            while not producer._engine._batch_queues.in_flight():
+                time.sleep(0.01)
+        producer.purge(in_queue=queued, in_flight=flying)
+        broker.clear_faults()
+        assert refused(producer.commit_transaction, 10).txn_requires_abort()
+        producer.abort_transaction(10)
     assert read(broker) == []
 
 
