@@ -75,8 +75,8 @@ def reader(broker: EmbeddedBroker, **more: Any) -> Consumer:
 class Ending:
     """Does something a moment after a call has begun; the call must end at once, and with which error."""
 
-    def __init__(self, act: Callable[[], object], error: type[BaseException]) -> None:
-        self._act, self._error = act, error
+    def __init__(self, act: Callable[[], object], error: type[BaseException], waits_s: float = WAITS_S) -> None:
+        self._act, self._error, self._waits_s = act, error, waits_s
         self._at = 0.0
 
     def _end(self) -> None:
@@ -84,7 +84,7 @@ class Ending:
         self._act()
 
     def __call__(self, call: Callable[[], object]) -> None:
-        with pytest.raises(self._error), later(WAITS_S, self._end):
+        with pytest.raises(self._error), later(self._waits_s, self._end):
             call()
         assert time.monotonic() - self._at < AT_ONCE_S
 
@@ -162,7 +162,7 @@ def test_a_close_that_waits_is_ended_and_everything_is_closed(broker: EmbeddedBr
     assert len(consumer.consume(5, 20)) == 5
     broker.add_fault(Fault(action=Action.DROP, request=OffsetCommitRequest, times=None))
     if how == "wakeup":
-        woken(consumer)(consumer.close)
+        Ending(consumer.wakeup, WakeupError, 1.0)(consumer.close)  # a wakeup before it does not end it
     else:
         Ending(lambda: os.kill(os.getpid(), signal.SIGINT), KeyboardInterrupt)(consumer.close)
     consumer.close()
