@@ -711,7 +711,7 @@ def test_the_end_of_a_membership_is_told_to_on_revoke(case, of):
     "nothing": lambda c, p, k: None, "assign": lambda c, p, k: c.assign(p),
     "assign elsewhere": lambda c, p, k: (setattr(p[0], "offset", 0), c.assign(p)),
     "assign less": lambda c, p, k: c.assign(p[:1]), "unassign": lambda c, p, k: c.unassign(),
-    "unsubscribe": lambda c, p, k: c.unsubscribe(), "poll": lambda c, p, k: c.poll(0),
+    "poll": lambda c, p, k: c.poll(0),
     "commit": lambda c, p, k: plain(c.commit(offsets=[at(k, 0, 0, "four")], asynchronous=False)),
     "committed": lambda c, p, k: plain(c.committed(p, 5)), "position": lambda c, p, k: plain(c.position(p)),
     "seek": lambda c, p, k: c.seek(at(k, 0, 0, "four")), "assignment": lambda c, p, k: c.assignment(),
@@ -730,6 +730,17 @@ def test_on_assign_may_call(case, of):
         return got, places(consumer.assignment())
 
     same(called)
+
+
+def test_on_assign_may_unsubscribe(of):
+    def called(kafka):
+        consumer, got = of(kafka), []
+        consumer.subscribe(["four"], on_assign=lambda _, partitions: got.append((
+            plain(partitions), outcome(lambda _: consumer.unsubscribe(), kafka))))
+        poll_until(consumer, lambda: got and not consumer.assignment())  # librdkafka may assign, and then give it up
+        return got, consumer.assignment()
+
+    assert same(called)[1] == []
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
