@@ -246,10 +246,11 @@ def test_a_call_that_is_given_up_before_it_began_never_begins() -> None:
     async def work() -> None:
         began.append("it did")
 
-    call = LoopCall(thread, work(), lambda: None)
-    thread.call_soon(time.sleep, 0.05)
+    call, given_up = LoopCall(thread, work(), lambda: None), threading.Event()
+    thread.call_soon(given_up.wait, 20)
     call.start()
     call.give_up()
+    given_up.set()
     thread.call(asyncio.sleep(0))
     assert (began, call.done) == ([], False)
 

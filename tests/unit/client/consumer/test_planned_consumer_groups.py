@@ -239,10 +239,10 @@ def test_an_application_that_does_not_poll_leaves_and_comes_back(
     broker: EmbeddedBroker, members: Callable[..., Consumer]
 ) -> None:
     seen: Seen = []
-    late, other = members(**{"max.poll.interval.ms": 300}), members()
+    late, other = members(**{"max.poll.interval.ms": 2000}), members()
     follow(late, seen)
     poll_until(lambda: held(late) == [4], late)
-    time.sleep(0.5)
+    time.sleep(2.2)
     other.subscribe(["t"])
     poll_until(lambda: held(other) == [4], other)
     assert next_error(late) == KafkaError._MAX_POLL_EXCEEDED

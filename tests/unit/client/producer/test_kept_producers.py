@@ -138,7 +138,7 @@ def test_a_producer_with_records_under_way_is_not_kept(kept, conf):
 
 
 def test_a_producer_that_is_not_used_is_closed(conf, broker):
-    kept = KeptProducers(idle_s=0.2)
+    kept = KeptProducers(idle_s=1.0)
     producer = used(kept, conf)
     assert connections(broker) > 0
     until(lambda: producer._engine.closed)
@@ -148,10 +148,10 @@ def test_a_producer_that_is_not_used_is_closed(conf, broker):
 
 
 def test_a_producer_that_is_used_again_is_not_closed_for_the_time_before(conf):
-    kept = KeptProducers(idle_s=0.3)
+    kept = KeptProducers(idle_s=1.0)
     producer = used(kept, conf)
     assert kept.take(conf) is producer
-    time.sleep(0.5)
+    time.sleep(1.5)
     send(producer)
     kept.close()
 

@@ -107,14 +107,14 @@ def test_an_application_that_seeds_random_gets_its_own_sequence(nobody):
 
 
 def test_a_full_buffer_is_a_buffer_error_that_says_what_to_do(nobody):
-    with Producer({"bootstrap.servers": nobody, "queue.buffering.max.messages": 2, "message.timeout.ms": 100,
-                   "error_cb": print}) as producer:
+    with Producer({"bootstrap.servers": nobody, "queue.buffering.max.messages": 2, "error_cb": print}) as producer:
         producer.produce("t", b"1")
         producer.produce("t", b"2")
         with pytest.raises(BufferError, match=r"Queue full.*poll\(\)") as caught:
             producer.produce("t", b"3")
         assert isinstance(caught.value, BufferFullError)
         assert caught.value.error == KafkaError._QUEUE_FULL
+        producer.purge()
 
 
 def test_records_fail_after_message_timeout_with_one_clear_line(nobody):
