@@ -249,15 +249,15 @@ def test_no_wake_up_is_lost_however_close_it_comes_to_the_wait(threaded):
 def test_ctrl_c_is_raised_in_the_rule_which_cleans_up(threaded, wait):
     witness = Witness(wait())
     began_at = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), ctrl_c_after(0.2):
+    with pytest.raises(KeyboardInterrupt), ctrl_c_after(1.0):
         threaded.run(witness.steps())
-    assert time.monotonic() - began_at < 0.2 + AT_ONCE_S
+    assert time.monotonic() - began_at < 1.0 + AT_ONCE_S
     assert witness.noted == [KeyboardInterrupt, "cleaned up"]
 
 
 def test_ctrl_c_is_heard_in_slices_where_python_delivers_it_between_two_of_them(threaded, monkeypatch):
     monkeypatch.setattr(waits, "SLICE_S", 0.05)
-    with pytest.raises(KeyboardInterrupt), ctrl_c_after(0.2):
+    with pytest.raises(KeyboardInterrupt), ctrl_c_after(1.0):
         threaded.wait(Wait(nothing))
 
 

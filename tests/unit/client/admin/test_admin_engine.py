@@ -77,7 +77,7 @@ def test_what_does_not_settle_in_time_is_told() -> None:
         broker = ScriptedBroker(**NODES)
         broker.on(CreateTopicsRequest, CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=41)]))
         core, admin = calls(broker)
-        assert await admin.create_topics([NewTopic("t")], request_timeout=1.0).results() == {
+        assert await admin.create_topics([NewTopic("t")], request_timeout=3.0).results() == {
             "t": KafkaError.NOT_CONTROLLER}
         await core.close()
 
@@ -107,7 +107,7 @@ def test_an_attempt_that_comes_too_late_leaves_what_the_one_before_said() -> Non
         broker.on(MetadataRequest, lambda frame: broker.metadata(frame) if broker.count(CreateTopicsRequest) < 2
                   else SILENCE)
         core, admin = calls(broker)
-        assert await admin.create_topics([NewTopic("t")], request_timeout=1.5).results() == {
+        assert await admin.create_topics([NewTopic("t")], request_timeout=3.0).results() == {
             "t": KafkaError.NOT_CONTROLLER}
         assert broker.count(CreateTopicsRequest) == 2
         await core.close()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -153,13 +154,19 @@ def test_a_rebalance_ends_a_call_that_has_records(broker: EmbeddedBroker) -> Non
         first.subscribe(["t"], on_assign=lambda _, tps: assigned.append(len(tps)))
         assert len(first.consume_arrow(10, 20)) == 10
         with Producer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
-            second.subscribe(["t"])
-            over = threading.Event()
-            meanwhile = threading.Thread(target=lambda: [second.consume(1, 0.1) for _ in iter(over.is_set, True)])
-            meanwhile.start()
             for partition in (0, 1):
                 producer.produce("t", value=b"late", partition=partition)
             assert producer.flush(10) == 0
+            over = threading.Event()
+
+            def join_while_the_other_waits() -> None:
+                time.sleep(1)
+                second.subscribe(["t"])
+                while not over.is_set():
+                    second.consume(1, 0.1)
+
+            meanwhile = threading.Thread(target=join_while_the_other_waits)
+            meanwhile.start()
             batch = first.consume_arrow(1000, 30)
             assert set(values(batch)) == {b"late"}
             assert assigned == [2], "the callbacks of the rebalance wait for the next call"
