@@ -25,11 +25,11 @@ _TOGETHER = {
     "integration/foreign/": "foreign clients",
     "unit/broker/": "embedded broker beside Kafka",
     "unit/decode/": "decoded traffic",
+    # Files with clusters of their own.
+    **{f"integration/kafka/test_kafka_{name}": name for name in (
+        "command_line", "consumer_groups", "direct_fetches", "joint_transactions", "produce_errors", "sasl")},
 }
 """What shares a cluster or a Spark session, by how the path begins; the longest counts. One process has all of it."""
-_APART = {f"integration/kafka/test_kafka_{name}.py" for name in (
-    "command_line", "consumer_groups", "direct_fetches", "joint_transactions", "produce_errors", "sasl")}
-"""Files with clusters of their own."""
 
 
 settings.register_profile(
@@ -40,7 +40,7 @@ settings.load_profile("on any machine")
 def _scope(path: str) -> str:
     """What is not divided between processes: what shares something dear, else a file."""
     begins = max((start for start in _TOGETHER if path.startswith(start)), key=len, default="")
-    return path if path in _APART else _TOGETHER.get(begins, path)
+    return _TOGETHER.get(begins, path)
 
 
 def pytest_configure() -> None:
@@ -54,7 +54,7 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin with what takes longest, so that no process is left alone with it in the end."""
     if hasattr(config, "workerinput"):
-        order = {scope: place for place, scope in enumerate(dict.fromkeys([*_TOGETHER.values(), *sorted(_APART)]))}
+        order = {scope: place for place, scope in enumerate(dict.fromkeys(_TOGETHER.values()))}
         items.sort(key=lambda item: order.get(_scope(item.path.relative_to(_HERE).as_posix()), len(order)))
 
 

@@ -32,6 +32,16 @@ def running(cluster: KafkaCluster) -> Iterator[KafkaCluster]:
 
 
 @contextmanager
+def frozen(cluster: KafkaCluster, node_id: int = 1) -> Iterator[None]:
+    """Have a broker say nothing inside: what a client does there, it does before the broker has answered it."""
+    cluster.pause(node_id)
+    try:
+        yield
+    finally:
+        cluster.resume(node_id)
+
+
+@contextmanager
 def needed_in_ci() -> Iterator[None]:
     """Start a real Kafka inside: what a machine lacks for one skips the test with the reason; with CI=true it fails."""
     try:

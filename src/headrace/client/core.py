@@ -173,6 +173,11 @@ class ClientCore:
         """Something has changed: poll the machines. From the loop's own thread."""
         self.driver.wake()
 
+    def refresh_metadata(self) -> None:
+        """Ask for the metadata now: what is known may be outdated. From the loop's own thread."""
+        self.metadata.refresh(self._clock())
+        self.wake()
+
     def wake_threadsafe(self) -> None:
         """Poll the machines, for something has changed. From any thread."""
         self.driver.wake_threadsafe()
@@ -224,8 +229,7 @@ class ClientCore:
                 spent = f"{type(request).__name__} failed after {self._clock() - started:.1f} s"
                 raise KafkaException(KafkaError(error.code(), f"{spent}: {error.str()}", error.fatal(),
                                                 error.retriable(), maybe_applied=error.maybe_applied))
-            self.metadata.refresh(self._clock())  # the brokers may have moved, and only the bootstrap servers be there
-            self.wake()
+            self.refresh_metadata()  # the brokers may have moved, and only the bootstrap servers be there
             await asyncio.sleep(wait_s)
             self.check_open(closed_text)
 
@@ -353,8 +357,7 @@ class ClientCore:
 
     async def _known(self, node_id: int, timeout_s: float) -> None:
         if node_id not in self.metadata.cluster.nodes:
-            self.metadata.refresh(self._clock())
-            self.driver.wake()
+            self.refresh_metadata()
         await self.wait_for_metadata(lambda cluster: node_id in cluster.nodes, timeout_s)
 
     def _on_event(self, event: Event) -> None:

@@ -34,7 +34,7 @@ from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataReq
 from headrace.wire.messages.producer.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.support.configuration import Configuration
 from tests.support.raw_client import RawClient, batch_of, produce_request
-from tests.support.real_kafka import make_topic, running, until
+from tests.support.real_kafka import frozen, make_topic, running, until
 from tools.kafka import KafkaCluster
 
 HOUR_MS = 3_600_000
@@ -262,12 +262,9 @@ def test_a_producer_that_may_not_be_idempotent_fails_as_a_whole(strict: KafkaClu
     rules = ((ResourceType.BROKER, "kafka-cluster", AclOperation.IDEMPOTENT_WRITE),
              (ResourceType.TOPIC, "*", AclOperation.WRITE))
     with denied(strict, *rules):
-        strict.pause(1)  # so that the record is handed over before the broker refuses
-        try:
+        with frozen(strict):
             producer = Producer({"bootstrap.servers": strict.bootstrap_servers})
             producer.produce(topic, b"v", on_delivery=lambda error, message: found.append(error))
-        finally:
-            strict.resume(1)
         with producer:
             assert producer.flush(10) == 0
             assert found == [KafkaError.CLUSTER_AUTHORIZATION_FAILED]

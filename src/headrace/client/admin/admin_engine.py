@@ -298,8 +298,7 @@ class AdminEngine:
             if failed is None and (late or not moving):
                 late_ones: Any = {key: _late(error) for key, error in errors.items()}
                 return {**results, **late_ones, **settled}
-            self._core.metadata.refresh(clock())
-            self._core.wake()
+            self._core.refresh_metadata()
             await asyncio.sleep(wait_s)
 
 

@@ -92,8 +92,7 @@ class Arrivals:
         except KafkaException:
             is_well = False
         if not is_well and not self._core.closed:
-            self._core.metadata.refresh(time.monotonic())
-            self._core.wake()
+            self._core.refresh_metadata()
             await asyncio.sleep(_PAUSE_S)
         del self._asked[node]
         if self._is_awaited and not self._has_come and not self._core.closed:

@@ -95,8 +95,7 @@ class LogView:
     async def _look(self, timeout_s: float) -> None:
         core, names = self._core, self._names or frozenset()
         metadata, before = core.metadata, core.metadata.updates
-        metadata.refresh(time.monotonic())
-        core.wake()
+        core.refresh_metadata()
         await core.wait_for_metadata(
             lambda cluster: metadata.updates > before and names <= cluster.topics.keys(), timeout_s)
 
@@ -142,8 +141,7 @@ class LogView:
             return await self._ask_leaders(wanted, timeout_s, ask, read)
         except KafkaException as failed:
             if failed.error.retriable():
-                self._core.metadata.refresh(time.monotonic())
-                self._core.wake()
+                self._core.refresh_metadata()
             raise
 
     async def _ask_leaders(

@@ -331,8 +331,7 @@ class RangeReader:
     async def _confirmed(self) -> bool:
         core = self._core
         before = core.metadata.updates
-        core.metadata.refresh(time.monotonic())
-        core.wake()
+        core.refresh_metadata()
         try:
             await core.wait_for_metadata(lambda _: core.metadata.updates != before, _ANSWER_S)
         except KafkaException:

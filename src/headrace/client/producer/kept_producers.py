@@ -6,7 +6,6 @@ Read next: `client.kept_clients`, `client.producer.producer`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -58,8 +57,7 @@ class KeptProducers(KeptClients[Producer]):
 async def _confirm(engine: ProducerEngine) -> bool:
     client = engine.client
     before = client.metadata.cluster.topics
-    client.metadata.refresh(time.monotonic())
-    client.wake()
+    client.refresh_metadata()
     try:
         now = await client.wait_for_metadata(lambda cluster: cluster.topics is not before, _ANSWER_S)
     except KafkaException:

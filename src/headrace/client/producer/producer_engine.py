@@ -186,11 +186,7 @@ class ProducerEngine:
         now = time.monotonic()
         if now - self._looked_at >= self.client.retries.first_s:
             self._looked_at = now
-            self._in_loop(self._refresh)
-
-    def _refresh(self) -> None:
-        self.client.metadata.refresh(time.monotonic())
-        self._driver.wake()
+            self._in_loop(self.client.refresh_metadata)
 
     # On the loop
 

@@ -177,7 +177,12 @@ def test_what_on_revoke_gives_up_by_itself_is_committed_when_the_consumer_is_clo
 
     def on_revoke(consumer: Any, partitions: Any) -> None:
         GIVE_UP[give_up](consumer, partitions)
-        kept = consumer.assignment() if package is headrace else []  # the peer may raise _DESTROY here
+        try:
+            kept = consumer.assignment()
+        except confluent_kafka.KafkaException as error:  # a peer that is slow to come here has none any more
+            if error.args[0].code() != confluent_kafka.KafkaError._DESTROY:
+                raise
+            kept = []
         revoked.append(len(partitions) - len(kept))
 
     reader.subscribe([TOPIC], on_revoke=on_revoke)
