@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Tests start hundreds of processes that import the same modules: they are compiled once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
+TESTS := $(BIN)/python -m pytest -m "not slow" --ignore tests/quality
 SOURCES := $(wildcard src/headrace/*/_*.p* src/headrace/*/_b*.h src/headrace/schemas/columns/_*.p*) setup.py pyproject.toml
 
 .PHONY: demo test long fuzz check docs bench wheel wheels clean help
@@ -17,7 +18,9 @@ demo: $(READY)  ## The main job on the embedded broker: 336,776 flights through 
 	$(BIN)/python -m headrace.cli demo $(DEMO_ARGS)
 
 test: $(READY)  ## All tests but the long ones, real Kafka and real Spark included; in four processes, for many of them wait (TEST_JOBS=0: in one); those of form are in `make check`
-	$(BIN)/python -m pytest -m "not slow" --ignore tests/quality -n $(TEST_JOBS) --no-loadscope-reorder --durations=30 $(PYTEST_ARGS)
+	@$(TESTS) -n $(TEST_JOBS) --no-loadscope-reorder --durations=30 $(PYTEST_ARGS) || { test $$? = 1 && \
+		printf '\nOnce more, one by one. What passes now is a fault of a test or of its time, to be mended all the same.\n\n' && \
+		$(TESTS) -ra --last-failed --last-failed-no-failures none $(PYTEST_ARGS); }
 
 long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simulated schedules, a million hostile inputs, chaos
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -1,4 +1,4 @@
-"""What holds for all tests: how they are shared out between processes."""
+"""What holds for all tests: how they are shared out between processes, and which failures get a second try."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ _TOGETHER = {
         "command_line", "consumer_groups", "direct_fetches", "joint_transactions", "produce_errors", "sasl")},
 }
 """What shares a cluster or a Spark session, by how the path begins; the longest counts. One process has all of it."""
+_ACCIDENTS = 3
+"""So many failures may be a moment for which the machine stood still: `make test` runs each of them once more."""
+
+_crashes: list[str] = []
 
 
 settings.register_profile(
@@ -74,6 +78,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return _scope(nodeid.partition("::")[0].removeprefix("tests/"))
 
     return ByWhatTheyShare(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_handlecrashitem(crashitem: str) -> None:
+    """A process that dies is no accident."""
+    _crashes.append(crashitem)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Status 1 allows a second try, and 3 does not."""
+    if exitstatus == pytest.ExitCode.TESTS_FAILED and (_crashes or session.testsfailed > _ACCIDENTS):
+        session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
 @pytest.hookimpl(wrapper=True)

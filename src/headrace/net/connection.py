@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import cast
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.backoff import backoff_s
 from headrace.machines.cluster.handshake import FIRST_VERSION, HandshakeRestartError
 from headrace.machines.cluster.in_flight import LAST_CORRELATION_ID, ClientRequest, InFlightRequests
-from headrace.machines.machine import Send
+from headrace.machines.machine import Send, because
 from headrace.net.errors import Phase, connection_error, history, is_garbled, no_reply, request_error, setup_timeout
 from headrace.net.settings import (
     CONNECTION_TRANSITIONS,
@@ -135,10 +136,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def withdraw(self, call: ClientRequest) -> KafkaError:
         """Stop waiting for a call; one that is written stays in flight. Returns why it did not get its reply."""
-        if call not in self._waiting:
-            text = f"{self._name}: no reply to {type(call.send.request).__name__}"
+        if call.correlation_id >= 0:
+            text = f"{self._name}: no reply to {type(call.send.request).__name__}{because(self.last_error)}"
             return KafkaError(KafkaError._TIMED_OUT, text, maybe_applied=True)
-        self._waiting.remove(call)
+        with suppress(ValueError):  # the connection was lost in this very turn, and nobody took its error
+            self._waiting.remove(call)
         return self.last_error or KafkaError(KafkaError._TIMED_OUT, f"{self._name}: {self.state.value}")
 
     def _settle(self) -> None:
@@ -497,7 +499,7 @@ class Connection(asyncio.BufferedProtocol):
                 KafkaError._TIMED_OUT, f"not sent within {call.send.timeout_s:g} s: {why}"))
         overdue = self.pipeline.overdue(now)
         if overdue is not None:
-            self.close(no_reply(overdue))
+            self.close(no_reply(overdue, self.last_error))
         else:
             left = [call.deadline for call in self._waiting] + [self.pipeline.deadline() or float("inf")]
             self._expire_by(min(left))

@@ -16,7 +16,7 @@ from enum import Enum
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.machines.cluster.in_flight import ClientRequest
-from headrace.machines.machine import REFUSALS
+from headrace.machines.machine import REFUSALS, because
 from headrace.types.records import NodeAddress
 
 __all__ = [
@@ -123,11 +123,18 @@ def setup_timeout(timeout_s: float, state: str) -> KafkaException:
         'or SASL ("security.protocol"), does a firewall let it through?'))
 
 
-def no_reply(call: ClientRequest) -> KafkaException:
-    """A written request was not answered in time."""
+def no_reply(call: ClientRequest, before: KafkaError | None) -> KafkaException:
+    """A written request was not answered in time.
+
+    Args:
+        call: the request.
+        before: what ended the connection when it was last open. It says more than an attempt for which little time
+            was left; None if the broker has answered since.
+    """
+    why = because(None if before == KafkaError._TIMED_OUT else before)  # one such text says it all
     return KafkaException(KafkaError(
         KafkaError._TIMED_OUT, f"{type(call.send.request).__name__} was not answered within "
-        f"{call.send.timeout_s + call.grace_s:g} s, the connection is given up"))
+        f"{call.send.timeout_s + call.grace_s:g} s, the connection is given up{why}"))
 
 
 def history(failures: int, elapsed_s: float) -> str:

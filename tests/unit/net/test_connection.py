@@ -711,6 +711,45 @@ def test_a_request_that_is_withdrawn_behind_that_may_have_been_carried_out() -> 
     simulated(run)
 
 
+def test_a_request_that_is_withdrawn_as_its_connection_is_lost_hears_what_ended_it() -> None:
+    async def run() -> None:
+        bench = Bench()
+        bench.connector = refuse
+        call = bench.submit()
+        await asyncio.sleep(0.001)
+        assert [name for name, _ in bench.owner.all("error")] == ["a"]
+        error = bench.connection.withdraw(call)  # its owner had given up a moment before, and did not listen
+        assert (error.code(), error.maybe_applied) == (KafkaError._TRANSPORT, False)
+        assert "refused" in error.str()
+
+    simulated(run)
+
+
+def test_time_that_ends_short_of_the_next_answer_does_not_hide_what_the_last_one_was() -> None:
+    async def run() -> None:
+        bench = Bench()
+        bench.broker.on(HeartbeatRequest, b"HTTP/1.1 503 Service Unavailable\r\n\r\n")
+        bench.submit("first")
+        await asyncio.sleep(0.001)
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        bench.submit("cut", timeout_s=2.0)
+        await asyncio.sleep(1.5)  # it was dialled anew, and the request is written
+        given_up = bench.submit("given up")
+        assert "503 Service Unavailable" in bench.connection.withdraw(given_up).str()
+        await asyncio.sleep(2.0)
+        errors = dict(bench.owner.all("error"))
+        assert errors["cut"] == KafkaError._TIMED_OUT
+        assert "was not answered within 2 s, the connection is given up; last error: " in errors["cut"].str()
+        assert "503 Service Unavailable" in errors["cut"].str()
+        bench.submit("next", timeout_s=5.0)
+        await asyncio.sleep(10.0)
+        error = dict(bench.owner.all("error"))["next"]
+        assert "was not answered within 5 s" in error.str()
+        assert "last error" not in error.str()  # no chain of them
+
+    simulated(run)
+
+
 def test_a_request_that_cannot_be_written_in_time_fails_at_its_time_and_the_others_go_on_waiting() -> None:
     async def run() -> None:
         bench = Bench()
