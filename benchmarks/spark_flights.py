@@ -72,6 +72,7 @@ class Flights:
             raise RuntimeError(f"{way}: {'; '.join(wrong)}")
 
     def _declared(self, directory: Path) -> None:
+        from headrace.cli.run import POLL_S
         from headrace.spark.pipeline.endpoints import Endpoints
         from headrace.spark.pipeline.run import Pipeline
 
@@ -79,7 +80,7 @@ class Flights:
         with Pipeline(endpoints, master="", spark=self._session.spark) as pipeline:
             while pipeline.running:
                 pipeline.poll()
-                time.sleep(0.05)
+                time.sleep(POLL_S)
             pipeline.poll()
 
     def _plain(self, connector: str, directory: Path) -> None:

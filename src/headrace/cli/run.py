@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from headrace.spark.pipeline.run import Pipeline
     from headrace.spark.pipeline.spec import PipelineSpec
 
-__all__ = ["Job", "main", "make_parser", "run_job"]
+__all__ = ["POLL_S", "Job", "main", "make_parser", "run_job"]
 
-_POLL_S = 0.2
+POLL_S = 0.2
+"""Seconds between two looks at the queries."""
 
 
 @dataclass(slots=True)
@@ -205,7 +206,7 @@ class _Run:
         assert display is not None
         while pipeline.running and interruptions.count < 2:
             self._update(display)
-            time.sleep(_POLL_S)
+            time.sleep(POLL_S)
         self._update(display)
 
     def _update(self, display: Display) -> None:

@@ -30,8 +30,7 @@ options.maxOffsetsPerTrigger = {most}
 
 [[table]]
 name = "items"
-topic = "{items}"
-format = "json"
+{table}
 schema = "item INT, name STRING"
 {refresh}
 
@@ -68,9 +67,11 @@ def run(spark, brokers, topics, tmp_path, capsys):
 
     When the function is over, a run without an end of its own gets Ctrl-C.
     """
-    def run(meanwhile=None, trigger="available-now", refresh="", most=1000, options=""):
+    def run(meanwhile=None, trigger="available-now", refresh="", most=1000, options="", file=None):
         path = tmp_path / "pipeline.toml"
-        path.write_text(PIPELINE.format(trigger=trigger, refresh=refresh, most=most, options=options, **topics))
+        table = f'file = "{file}"\nformat = "csv"' if file else f'topic = "{topics["items"]}"\nformat = "json"'
+        path.write_text(PIPELINE.format(
+            trigger=trigger, refresh=refresh, most=most, options=options, table=table, **topics))
         with ThreadPoolExecutor(1) as pool:
             done = pool.submit(interrupting, meanwhile) if meanwhile else None
             status = main([str(path), "--directory", str(tmp_path), "--bootstrap", brokers])
@@ -167,6 +168,29 @@ def test_a_table_that_asks_for_it_is_read_anew_and_no_row_is_lost_or_counted_twi
     assert newest["one"] == (sent[0] + 1 + 1000, sent[0] + 2)
     assert 0 < newest["two"][1] < sent[0]
     assert f"sums: {2 * sent[0] + 1} rows read" in told
+
+
+def test_a_table_that_cannot_be_read_anew_is_read_later(run, topics, put, read, tmp_path, monkeypatch):
+    items, notes = tmp_path / "items.csv", list[str]()
+    items.write_text("1,one\n")
+    monkeypatch.setattr("headrace.spark.pipeline.display.PlainDisplay.note", lambda self, text: notes.append(text))
+
+    def meanwhile():
+        put(topics["sales"], {"item": 1, "amount": 1})
+        until(read, "one")
+        items.unlink()
+        end = time.monotonic() + PATIENCE_S
+        while not notes and time.monotonic() < end:
+            time.sleep(0.1)
+        items.write_text("1,one\n2,two\n")
+        put(topics["sales"], {"item": 2, "amount": 7}, {"item": 1, "amount": 1})
+        assert until(read, "two") == {"one": (2, 2), "two": (7, 1)}
+
+    status, *_ = run(meanwhile, "processing-time 200 milliseconds", 'refresh = "1 second"', file=items)
+    assert status == 130
+    assert notes[0].startswith("sink sums failed: table items: ")
+    assert "restart 1 of 5 in " in notes[0]
+    assert "sink sums runs again" in notes
 
 
 @pytest.mark.parametrize("malformed", ["fail", "keep", "drop"])

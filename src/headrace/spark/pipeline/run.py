@@ -38,7 +38,7 @@ from headrace.spark.pipeline.endpoints import Endpoints
 from headrace.spark.pipeline.preflight.topics import check_sinks, check_sources, check_tables
 from headrace.spark.pipeline.progress import ROWS_METRIC, History, Sample
 from headrace.spark.pipeline.session import quiet_analysis, setting, start_session
-from headrace.spark.pipeline.supervisor import PipelineError, Supervisor, first_line
+from headrace.spark.pipeline.supervisor import NotNowError, PipelineError, Supervisor, first_line
 from headrace.spark.pipeline.tables import HeldTables
 from headrace.spark.pipeline.views import as_records, parsed, writes_of
 
@@ -80,7 +80,7 @@ class Pipeline:
         self._given = spark
         self._stack = ExitStack()
         self._stop_file = Path()
-        self._stopping = False
+        self._stopping = self._is_outdated = False  # the latter: the views are to be made before the next query begins
 
     @property
     def log_file(self) -> Path:
@@ -128,7 +128,8 @@ class Pipeline:
         self._stack.callback(self._tables.close)
         self._stack.callback(self._supervisor.stop)
         if not self._stopping:
-            self._start_queries()
+            self._make_views(self._spark)
+            self._supervisor.begin(self._sinks)
 
     def _start_broker(self) -> None:
         from headrace.testing import EmbeddedBroker
@@ -139,10 +140,6 @@ class Pipeline:
         if with_registry:
             self.endpoints.registry["url"] = broker.registry_url
 
-    def _start_queries(self) -> None:
-        self._make_views(self._spark)
-        self._supervisor.begin(self._sinks)
-
     def _make_views(self, spark: SparkSession) -> None:
         self._tables.read_ahead(each for each in self.spec.inputs if not each.streaming)
         for each in self.spec.inputs:
@@ -152,6 +149,7 @@ class Pipeline:
         for step in self.spec.steps:
             with _named(f"step {step.name}"):
                 spark.sql(step.sql).createOrReplaceTempView(step.name)
+        self._is_outdated = False
 
     def _read(self, each: Input) -> DataFrame:
         return self._read_topic(self._spark, each) if each.topic else self._read_file(self._spark, each)
@@ -174,6 +172,11 @@ class Pipeline:
 
     def _start_sink(self, name: str) -> StreamingQuery:
         spark, sink = self._spark, self._sinks[name]
+        if self._is_outdated:
+            try:
+                self._make_views(spark)
+            except ConfigError as error:  # they could be made before: it is where the tables come from
+                raise NotNowError(f"{error}, when it was read anew") from None
         frame = spark.table(sink.source)
         if not frame.isStreaming:
             raise ConfigError(f"sink {sink.name}: {sink.source} is made of tables only; a sink needs a source's rows")
@@ -214,10 +217,10 @@ class Pipeline:
         fresh = self._fresh()
         try:
             self._supervisor.look(restart=not self._stopping)
+            if not self._stopping and self._tables.due and self._supervisor.settled:
+                fresh += self._refresh()
         except PipelineError as error:
             raise PipelineError(f"{error} (more in {self.log_file})") from None
-        if not self._stopping and self._tables.due and self._supervisor.settled:
-            fresh += self._refresh()
         return fresh
 
     def _fresh(self) -> list[Sample]:
@@ -225,17 +228,18 @@ class Pipeline:
                 if (sample := self.history.add(report)) is not None]
 
     def _refresh(self) -> list[Sample]:
-        """Read tables anew as soon as no micro-batch runs; gives the batches that ended just before."""
+        """Read tables anew as soon as no micro-batch runs; gives the batches that ended just before.
+
+        Where a table cannot be read the queries have failed, and it is read when the first of them begins again.
+        """
         self._stop_file.touch()
         if any(query.status["isTriggerActive"] for query in self.queries.values()):
             return []  # the next poll looks again
         self._supervisor.stop()
         fresh = self._fresh()
         self._stop_file.unlink()
-        try:
-            self._start_queries()
-        except ConfigError as error:
-            raise PipelineError(f"{error}, when it was read anew (more in {self.log_file})") from None
+        self._is_outdated = True
+        self._supervisor.begin(self._sinks)
         return fresh
 
     def _reports(self, name: str) -> list[dict[str, Any]]:

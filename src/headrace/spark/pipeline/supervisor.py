@@ -18,7 +18,7 @@ from typing import Any, Final
 from headrace.errors import ConfigError, KafkaException
 from headrace.spark.pipeline.declared import RestartRule
 
-__all__ = ["PipelineError", "Supervisor", "first_line"]
+__all__ = ["NotNowError", "PipelineError", "Supervisor", "first_line"]
 
 _LASTING: Final = re.compile(r"(headrace\.\S*)?(ConfigError|DataLossError|MissingJavaError)\b")
 """Errors that come again however often the query begins."""
@@ -28,6 +28,10 @@ _BEGINNING: Final = "Initializing"
 
 class PipelineError(RuntimeError):
     """A query of the pipeline failed for good. One line; the whole story is in Spark's log."""
+
+
+class NotNowError(RuntimeError):
+    """A query cannot begin for now: what it reads first cannot be had. One line."""
 
 
 @dataclass(slots=True)
@@ -70,12 +74,21 @@ class Supervisor:
         self._working_s: float | None = None
 
     def begin(self, names: Iterable[str]) -> None:
-        """Start the queries, or start them anew; failures in a row stay counted."""
+        """Start the queries, or start anew those that were stopped; failures in a row stay counted.
+
+        Raises:
+            PipelineError: one cannot begin anew, and has failed as often as the rule allows. What the first beginning
+                raises is not caught.
+        """
         self._begun_s, self._working_s = self._clock(), None
         for name in names:
-            life = self._lives.setdefault(name, _Life())
-            life.began_s, life.due_s = self._clock(), None
-            self.queries[name] = self._start(name)
+            life = self._lives.get(name)
+            if life is None:
+                self._lives[name] = _Life(began_s=self._clock())
+                self.queries[name] = self._start(name)
+            else:
+                self._count_healthy(life)
+                self._begin(name, life)
 
     def stop(self) -> None:
         """Stop all that run, the last one first."""
@@ -96,6 +109,8 @@ class Supervisor:
         Who stops them sooner to begin them anew, again and again, keeps them from their work.
         """
         now = self._clock()
+        if any(life.due_s is not None for life in self._lives.values()):
+            return False
         if self._working_s is None:
             if any(query.status["message"].startswith(_BEGINNING) for query in self.queries.values()):
                 return False
@@ -125,8 +140,7 @@ class Supervisor:
         return "" if found is None else first_line(found)
 
     def _failed(self, name: str, life: _Life, failure: str, restart: bool) -> None:
-        if self._clock() - life.began_s >= self._rule.healthy_s:
-            life.failures = 0
+        self._count_healthy(life)
         life.failures += 1
         if not restart or _LASTING.match(failure) or self._rule.attempts == 0:
             raise PipelineError(f"sink {name} failed: {failure}")
@@ -139,17 +153,29 @@ class Supervisor:
         self._tell(f"sink {name} failed: {failure}; restart {life.failures} of {self._rule.attempts} in {wait_s:.1f} s")
 
     def _restart(self, name: str, life: _Life) -> None:
+        if self._begin(name, life):
+            self.restarts[name] = self.restarts.get(name, 0) + 1
+            self._tell(f"sink {name} runs again")
+
+    def _begin(self, name: str, life: _Life) -> bool:
+        """Start a query anew; one that cannot begin for now has failed once more."""
         life.began_s, life.due_s = self._clock(), None
         try:
-            query = self._start(name)
+            self.queries[name] = self._start(name)
         except ConfigError as error:  # it comes again however often the query begins
             raise PipelineError(str(error)) from None
-        except KafkaException as error:  # brokers that were the reason, and are still away
-            self._failed(name, life, error.error.str(), restart=True)
-            return
-        self.queries[name] = query
-        self.restarts[name] = self.restarts.get(name, 0) + 1
-        self._tell(f"sink {name} runs again")
+        except KafkaException as error:
+            failure = error.error.str()
+        except NotNowError as error:
+            failure = str(error)
+        else:
+            return True
+        self._failed(name, life, failure, restart=True)
+        return False
+
+    def _count_healthy(self, life: _Life) -> None:
+        if life.due_s is None and self._clock() - life.began_s >= self._rule.healthy_s:
+            life.failures = 0
 
 
 def first_line(error: Any) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.spark.pipeline.declared import RestartRule
-from headrace.spark.pipeline.supervisor import PipelineError, Supervisor
+from headrace.spark.pipeline.supervisor import NotNowError, PipelineError, Supervisor
 
 RULE = RestartRule(attempts=3, first_s=1.0, longest_s=3.0, healthy_s=100.0)
 
@@ -176,6 +176,47 @@ def test_a_query_whose_brokers_do_not_answer_when_it_is_to_begin_again_has_faile
     stage.wait(2)
     assert stage.told[2:] == ["sink a runs again"]
     assert stage.supervisor.restarts == {"a": 1}
+
+
+def test_queries_that_cannot_begin_anew_for_now_have_failed_and_begin_later(stage):
+    stage.supervisor.stop()
+    stage.refusal = NotNowError("table items: no broker answers")
+    stage.supervisor.begin(["a", "b"])
+    assert stage.told == [f"sink {name} failed: table items: no broker answers; restart 1 of 3 in 1.0 s"
+                          for name in "ab"]
+    assert stage.supervisor.running
+    assert not stage.supervisor.settled  # who stops them to begin them anew waits for that
+    stage.refusal = None
+    stage.wait(1)
+    assert stage.started == ["a", "b", "a", "b"]
+    assert stage.supervisor.restarts == {"a": 1, "b": 1}
+
+
+def test_queries_that_were_well_until_they_are_begun_anew_have_all_their_restarts(stage):
+    for _ in range(3):
+        stage.fail("a")
+        stage.wait(10)
+    stage.now_s += 200
+    stage.refusal = NotNowError("table items: no broker answers")
+    stage.supervisor.stop()
+    stage.supervisor.begin(["a", "b"])
+    assert stage.told[-2].endswith("restart 1 of 3 in 1.0 s")
+
+
+def test_what_is_wrong_when_queries_begin_anew_ends_the_run(stage):
+    stage.refusal = ConfigError("sink a: no such column")
+    with pytest.raises(PipelineError, match="sink a: no such column"):
+        stage.supervisor.begin(["a", "b"])
+
+
+def test_the_first_beginning_raises_what_it_meets():
+    refusal = KafkaException(KafkaError(KafkaError._TRANSPORT, "no broker answers"))
+
+    def start(name):
+        raise refusal
+
+    with pytest.raises(KafkaException, match="no broker answers"):
+        Supervisor(start, RULE, print).begin(["a"])
 
 
 def test_brokers_that_never_answer_end_the_run(stage):
