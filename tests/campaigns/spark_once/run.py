@@ -73,7 +73,8 @@ def main(argv: Iterable[str] | None = None) -> int:
     parser.add_argument("--guarantee", choices=(EXACTLY_ONCE, AT_LEAST_ONCE), default=EXACTLY_ONCE)
     parser.add_argument("--foreach-batch", action="store_true", help="two topics in one transaction, by foreachBatch")
     parser.add_argument("--mutation", choices=MUTATIONS, default="", help="a rule that is left out: copies are found")
-    parser.add_argument("--rows", type=int, default=4000, help="of the input")
+    parser.add_argument("--rows", type=int, default=4000,
+                        help="of the input; a micro-batch has 400, and some faults take ten of them")
     parser.add_argument("--record", action="store_true", help="keep each row, and show it on the page on guarantees")
     options = parser.parse_args(None if argv is None else list(argv))
     how = FOREACH_BATCH if options.foreach_batch else options.guarantee

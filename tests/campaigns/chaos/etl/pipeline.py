@@ -224,6 +224,7 @@ class Pipeline:
         else:
             check = GroupCheck(stories, source, commits, once=self._guarantee == EXACTLY_ONCE)
             self.violations.update(check.run())
+            self.result.notes += [f"group {stage + 1}: {detail}" for detail in check.details]
             if self._guarantee == EXACTLY_ONCE:
                 self.violations.update(check_order((each.number for each in log) for log in behind.values()))
             told |= _told_by(stories) | {"commits that brokers have": sum(map(len, commits.values()))}

@@ -32,6 +32,8 @@ VIOLATIONS: Final = (
     "skipped",  # a record that a reader left out
     "not over",  # something did not come to its end in time
 )
+_BEFORE_S: Final = 10.0
+"""So much of a journal is shown before and behind what is wrong: longer than a session lasts, and a freeze."""
 
 
 def check_copies(numbers: Mapping[int, int], wanted: int, *, once: bool) -> Counter[str]:
@@ -62,11 +64,16 @@ class GroupCheck:
         source: which offsets of each partition have a record.
         commits: as the brokers have them.
         once: all that is worked on must be committed in the end.
+
+    Attributes:
+        violations: by kind.
+        details: of those that need a journal to be understood, a line each.
     """
 
     def __init__(self, stories: list[Story], source: dict[int, Offsets], commits: Commits, *, once: bool) -> None:
         self._stories, self._source, self._commits, self._once = stories, source, commits, once
         self.violations: Counter[str] = Counter()
+        self.details: list[str] = []
 
     def run(self) -> Counter[str]:
         """Check everything; counts by kind of violation."""
@@ -121,11 +128,17 @@ class GroupCheck:
 
     def _check_owners(self) -> None:
         """At any time, a partition is one live member's."""
-        held = sorted(each for story in self._stories for each in held_by(story))
-        until: dict[int, float] = {}
-        for partition, since, end in held:
-            self.violations["owned twice"] += since < until.get(partition, since)
-            until[partition] = max(end, until.get(partition, end))
+        held = sorted((*each, story.name) for story in self._stories for each in held_by(story))
+        last: dict[int, tuple[float, str]] = {}
+        for partition, since, end, name in held:
+            until, owner = last.get(partition, (since, ""))
+            if since < until:
+                self.violations["owned twice"] += 1
+                self.details.append(f"{name} has partition {partition} from {since:.3f} s to {end:.3f} s, and {owner} "
+                                    f"until {until:.3f} s")
+                self.details += [_excerpt(story, since - _BEFORE_S, until + _BEFORE_S) for story in self._stories
+                                 if story.name in (name, owner)]
+            last[partition] = max((until, owner), (end, name))
 
     # What is committed
 
@@ -210,6 +223,15 @@ def _ended(
         begin = since.pop(partition, None)
         if begin is not None:
             yield partition, begin, max(begin, story.frozen_at(begin, end) or end)
+
+
+def _excerpt(story: Story, begin: float, end: float) -> str:
+    """What a worker wrote down in a time, and what was done to it, as one line."""
+    told = " ".join(
+        f"{event['at']:.3f}:{event['what']}{event.get('partitions', event.get('outcome', event.get('error', '')))}"
+        f"{'' if event.get('generation') is None else event['generation']}"
+        for event in story.events if begin <= event["at"] <= end)
+    return f"{story.name}: frozen {story.frozen}, killed {story.killed_at}; {told}"
 
 
 def _runs(event: Event) -> list[Run]:
