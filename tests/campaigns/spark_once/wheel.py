@@ -54,7 +54,6 @@ def _built(home: Path) -> Path:
 
 
 def _pip(*arguments: str) -> None:
-    # Without the shell's path to modules: what lies there would count as installed.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     subprocess.run([sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments],
-                   check=True, stdin=subprocess.DEVNULL, env=environment)
+                   check=True, stdin=subprocess.DEVNULL,
+                   env={**os.environ, "PYTHONPATH": ""})  # what lies there would count as installed

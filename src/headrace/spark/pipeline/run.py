@@ -80,7 +80,8 @@ class Pipeline:
         self._given = spark
         self._stack = ExitStack()
         self._stop_file = Path()
-        self._stopping = self._is_outdated = False  # the latter: the views are to be made before the next query begins
+        self._stopping = False
+        self._is_outdated = False  # the views are to be made anew before the next query begins
 
     @property
     def log_file(self) -> Path:

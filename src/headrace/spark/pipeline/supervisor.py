@@ -38,8 +38,8 @@ class NotNowError(RuntimeError):
 class _Life:
     """What is known of one query: its failures in a row, and when it began or is to begin again."""
 
+    began_s: float
     failures: int = 0
-    began_s: float = 0.0
     due_s: float | None = None
 
 
@@ -84,7 +84,7 @@ class Supervisor:
         for name in names:
             life = self._lives.get(name)
             if life is None:
-                self._lives[name] = _Life(began_s=self._clock())
+                self._lives[name] = _Life(self._clock())
                 self.queries[name] = self._start(name)
             else:
                 self._count_healthy(life)

@@ -134,6 +134,16 @@ def test_two_members_with_one_partition_at_one_time_are_found() -> None:
     assert found_in(first(), second(begin=3.0)) == {"owned twice": 1}
 
 
+def test_who_has_a_partition_twice_is_named_with_what_both_wrote_down() -> None:
+    check = GroupCheck([first().story(), second(begin=3.0).story()], THERE, {0: [3, 10]}, once=True)
+    assert check.run() == {"owned twice": 1}
+    summary, *journals = check.details
+    assert summary.startswith("b has partition 0 from ")
+    assert ", and a until " in summary
+    assert [journal.partition(":")[0] for journal in journals] == ["a", "b"]
+    assert all("assign[[0], " in journal for journal in journals)
+
+
 def test_who_was_frozen_or_lost_a_partition_did_not_hold_it_to_the_end() -> None:
     told = Told("a").assign().read(0, 2).commit(0, 2).add("told", error="X").add("told", error="X").revoke()
     assert found_in(told, second(begin=4.5)) == {"owned twice": 1}

@@ -32,8 +32,10 @@ VIOLATIONS: Final = (
     "skipped",  # a record that a reader left out
     "not over",  # something did not come to its end in time
 )
-_BEFORE_S: Final = 10.0
+_AROUND_S: Final = 10.0
 """So much of a journal is shown before and behind what is wrong: longer than a session lasts, and a freeze."""
+_TELLING: Final = ("partitions", "generation", "outcome", "error")
+"""What of an event is shown."""
 
 
 def check_copies(numbers: Mapping[int, int], wanted: int, *, once: bool) -> Counter[str]:
@@ -136,7 +138,7 @@ class GroupCheck:
                 self.violations["owned twice"] += 1
                 self.details.append(f"{name} has partition {partition} from {since:.3f} s to {end:.3f} s, and {owner} "
                                     f"until {until:.3f} s")
-                self.details += [_excerpt(story, since - _BEFORE_S, until + _BEFORE_S) for story in self._stories
+                self.details += [_excerpt(story, since - _AROUND_S, until + _AROUND_S) for story in self._stories
                                  if story.name in (name, owner)]
             last[partition] = max((until, owner), (end, name))
 
@@ -228,8 +230,7 @@ def _ended(
 def _excerpt(story: Story, begin: float, end: float) -> str:
     """What a worker wrote down in a time, and what was done to it, as one line."""
     told = " ".join(
-        f"{event['at']:.3f}:{event['what']}{event.get('partitions', event.get('outcome', event.get('error', '')))}"
-        f"{'' if event.get('generation') is None else event['generation']}"
+        f"{event['at']:.3f}:{event['what']}{[event[name] for name in _TELLING if name in event]}"
         for event in story.events if begin <= event["at"] <= end)
     return f"{story.name}: frozen {story.frozen}, killed {story.killed_at}; {told}"
 
