@@ -193,20 +193,66 @@ def test_a_table_that_cannot_be_read_anew_is_read_later(run, topics, put, read, 
     assert "sink sums runs again" in notes
 
 
-@pytest.mark.parametrize("malformed", ["fail", "keep", "drop"])
-def test_a_value_is_parsed_once_whatever_is_asked_of_its_columns(spark, malformed):
+@pytest.mark.parametrize(("form", "malformed"), [
+    ("json", "keep"), ("json", "drop"), ("csv", "fail"), ("csv", "keep"), ("csv", "drop")])
+def test_a_value_is_parsed_once_whatever_is_asked_of_its_columns(spark, form, malformed):
     from headrace.spark.pipeline.spec import Input
     from headrace.spark.pipeline.views import parsed
 
-    source = Input("sales", topic="t", format="json", schema="item INT, amount INT", malformed=malformed,
+    source = Input("sales", topic="t", format=form, schema="item INT, amount INT", malformed=malformed,
                    streaming=True)
     topic = spark.range(4).selectExpr(
-        "CAST('k' AS BINARY) AS key", "CAST(to_json(struct(id AS item, id AS amount)) AS BINARY) AS value",
+        "CAST('k' AS BINARY) AS key", f"CAST(to_{form}(struct(id AS item, id AS amount)) AS BINARY) AS value",
         "'t' AS topic", "0 AS partition", "id AS offset", "current_timestamp() AS timestamp")
     rows = parsed(topic, source).where("item IS NOT NULL AND amount > 1").select("item")
     plan = rows._jdf.queryExecution().optimizedPlan().toString()
-    assert plan.count("from_json(") == 1
+    assert plan.count(f"from_{form}(") == 1
     assert sorted(row.item for row in rows.collect()) == [2, 3]
+
+
+@pytest.mark.parametrize("malformed", ["keep", "drop", "fail", "dead-letter"])
+def test_what_becomes_of_json_that_cannot_be_read_changes_no_other_row(
+        malformed, spark, brokers, make_topic, produce, values_of, tmp_path):
+    sales, bad = make_topic(1), make_topic(1)
+    produce(sales, [{"value": json.dumps({"item": n, "at": "2026-07-01 12:00:00"}).encode()} for n in range(3)])
+    path = tmp_path / "pipeline.toml"
+    text = f"""
+[pipeline]
+name = "{sales}"
+checkpoint = "checkpoint"
+[spark]
+spark.sql.session.timeZone = "Asia/Tokyo"
+[[source]]
+name = "sales"
+topic = "{sales}"
+format = "json"
+schema = "item INT, at TIMESTAMP"
+malformed = "{malformed}"
+{f'dead_letters = "{bad}"' if malformed == "dead-letter" else ""}
+[[step]]
+name = "times"
+sql = "SELECT item, unix_timestamp(at) AS at, _offset AS number FROM sales"
+[[sink]]
+from = "times"
+path = "out"
+"""
+    path.write_text(text)
+
+    def run():
+        return main([str(path), "--directory", str(tmp_path), "--bootstrap", brokers])
+
+    def rows():
+        return sorted(map(tuple, spark.read.parquet(str(tmp_path / "out")).collect()), key=lambda row: row[2])
+
+    noon = 1_782_907_200
+    good = [(n, noon, n) for n in range(3)]
+    assert run() == 0
+    assert rows() == good
+    produce(sales, [{"value": b'{"item": "x"}'}, {"value": b'{"item": 4, "at": "2026-07-01T12:00:00Z"}'}])
+    assert run() == (1 if malformed == "fail" else 0)
+    last = [(4, noon, 4)]
+    assert rows() == good + {"keep": [(None, None, 3), *last], "drop": last, "fail": [], "dead-letter": last}[malformed]
+    assert values_of(bad) == (['{"item": "x"}'] if malformed == "dead-letter" else [])
 
 
 def test_a_table_that_is_not_there_is_one_line_before_anything_starts(run, topics):

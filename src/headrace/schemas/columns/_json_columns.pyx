@@ -115,7 +115,7 @@ cdef struct Context:
     int64_t cells
     int field  # where there was trouble; -1: nowhere
     uint64_t seed
-    bint is_loose  # other values can be texts
+    bint is_loose  # other values can be texts, and dates times
     Growing scratch
 
 cdef struct Number:
@@ -522,11 +522,14 @@ cdef int zone(const uint8_t *p, const uint8_t *end, int64_t *micros) noexcept no
     return FINE
 
 
-cdef int moment(const uint8_t *p, size_t size, bint is_local, int64_t *micros) noexcept nogil:
-    # A date, T or a space, a time of day and a zone. A local one has no zone.
+cdef int moment(const uint8_t *p, size_t size, bint is_local, bint is_loose, int64_t *micros) noexcept nogil:
+    # A date, T or a space, a time of day and a zone. A local one has no zone; a loose one may be a date, its midnight.
     cdef const uint8_t *end = p + size
     cdef int64_t days = 0, of_day = 0, ahead = 0
     cdef int trouble
+    if is_loose and size == 10 and date(p, size, &days) == FINE:
+        micros[0] = days * DAY
+        return FINE
     if size < 16 or (p[10] | 0x20 != c"t" and p[10] != c" ") or date(p, 10, &days) != FINE:
         return NO_TIME
     p += 11
@@ -745,7 +748,7 @@ cdef int read_text(Context *c, Node *node) noexcept nogil:
     if node.form == DATE:
         trouble = date(found, size, &value)
     elif node.form == TIME or node.form == LOCAL_TIME:
-        trouble = moment(found, size, node.form == LOCAL_TIME, &value)
+        trouble = moment(found, size, node.form == LOCAL_TIME, c.is_loose, &value)
     elif node.form == FLOAT or node.form == DOUBLE:
         return put_special(node, found, size)
     elif node.form == DECIMAL:
@@ -1271,7 +1274,7 @@ cdef class JsonProgram:
     Args:
         shape: a `JsonShape`.
         layout: of the column.
-        is_loose: a column of text takes other values too, as their JSON.
+        is_loose: a column of text takes other values too, as their JSON, and one of times a date, as its midnight.
         seed: any number, which those who write records cannot know.
     """
 

@@ -32,7 +32,8 @@ class JsonColumns:
 
     Args:
         data_type: of the column; nulls are allowed everywhere in it, whatever it says.
-        is_loose: a column of strings takes other values as their JSON text, as Spark's `from_json` does.
+        is_loose: a column of strings takes other values as their JSON text, and one of times a date as its midnight, as
+            Spark's `from_json` does.
         check: called with each text that is read or written; raises `SerializationError` if it is not valid. It costs
             Python objects for each record, so it is for those who ask for it.
         plain: use the plain twin.

@@ -60,7 +60,7 @@ class Input:
             registry's; "raw" and "text" have none.
         schema_keys: what else says where the schema is: of `schema_file`, `subject`, `schema_version`, `message`.
         malformed: what becomes of values that do not parse: "keep" (nulls; of JSON and CSV the text in `_corrupt`),
-            "drop", "fail", or, of one of `REGISTERED`, "dead-letter".
+            "drop", "fail", or, of JSON and `REGISTERED`, "dead-letter".
         dead_letters: topic for such values.
         group: consumer group whose offsets follow the query, for tools that show lag; empty for none.
         event_time: column with the time of the event.
@@ -89,6 +89,11 @@ class Input:
     def title(self) -> str:
         """What errors call it."""
         return f"{'source' if self.streaming else 'table'} {self.name}"
+
+    @property
+    def is_decoded(self) -> bool:
+        """Whether the read of a topic gives the value's columns: Spark parses only where the text may be wanted too."""
+        return self.format in REGISTERED or (self.format == "json" and self.malformed in ("fail", "dead-letter"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ class Endpoints:
     def reading(self, each: Input) -> dict[str, str]:
         """Options of the read of a topic."""
         options = {"startingOffsets": "earliest", **self._clients(each.format), "subscribe": each.topic}
-        if each.format in REGISTERED:
+        if each.is_decoded:
             options |= {**self._schema(each), "value.malformed": _MALFORMED[each.malformed]}
         if each.dead_letters:
             options["deadLetterTopic"] = each.dead_letters

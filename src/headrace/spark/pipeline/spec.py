@@ -175,8 +175,8 @@ def _check_values(where: str, found: Input) -> None:
         raise ConfigError(f"{where}: give either schema or schema_file")
     if (found.malformed == "dead-letter") != bool(found.dead_letters):
         raise ConfigError(f'{where}: malformed = "dead-letter" and dead_letters go together: give both or none')
-    if found.dead_letters and not native:
-        raise ConfigError(f"{where}: dead letters are of formats {', '.join(REGISTERED)}, not {found.format}")
+    if found.dead_letters and not found.is_decoded:
+        raise ConfigError(f"{where}: dead letters are of formats json, {', '.join(REGISTERED)}, not {found.format}")
 
 
 def _step(section: Section) -> Step:

@@ -28,13 +28,14 @@ def parsed(frame: DataFrame, source: Input) -> DataFrame:
     if source.format == "raw":
         return frame
     own = [F.col(name).alias(f"_{name}") for name in _OWN]
-    if source.format in REGISTERED:
+    if source.is_decoded:
         return _decoded(frame, source, own)
     text = F.col("value").cast("string")
     if source.format == "text":
         return frame.select(text.alias("value"), *own)
     parse = F.from_json if source.format == "json" else F.from_csv
     mode = {"mode": "FAILFAST"} if source.malformed == "fail" else {"columnNameOfCorruptRecord": "_corrupt"}
+    mode["timeZone"] = "UTC"  # of times that have none, as where the source decodes
     schema = source.schema if source.malformed == "fail" else f"{source.schema}, _corrupt STRING"
     rows = frame.select(parse(text, schema, mode).alias("_parsed"), *own)
     rows = rows.select("_parsed.*", *(f"_{name}" for name in _OWN))

@@ -250,6 +250,15 @@ def test_times_are_iso_8601_and_utc_without_a_zone(kind: str) -> None:
 
 
 @KINDS
+def test_a_date_is_the_time_of_its_midnight_as_sparks_from_json_has_it(kind: str) -> None:
+    midnight = datetime.datetime(2024, 2, 29, tzinfo=datetime.UTC)
+    texts = [f'{{"x":"{each}"}}' for each in ("2024-02-29", "2023-02-29", "2024-02-29T", "1969-12-31")]
+    assert values("x TIMESTAMP", kind, *texts, loose=True) == [
+        midnight, *["field x: the text is no time"] * 2, datetime.datetime(1969, 12, 31, tzinfo=datetime.UTC)]
+    assert values("x TIMESTAMP_NTZ", kind, texts[0], loose=True) == [midnight.replace(tzinfo=None)]
+
+
+@KINDS
 def test_times_are_written_with_as_many_digits_as_they_need(kind: str) -> None:
     codec = JsonColumns(parse_ddl("x TIMESTAMP"), plain=kind == "plain")
     rows = pa.array([{"x": each} for each in (0, 1_500_000, -1, 123_456)], codec.data_type)

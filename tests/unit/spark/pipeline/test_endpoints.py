@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import ConfigError
-from headrace.spark.pipeline.declared import Sink
+from headrace.spark.pipeline.declared import Input, Sink
 from headrace.spark.pipeline.endpoints import HIDDEN, Endpoints, shown
 from headrace.spark.pipeline.spec import parse_pipeline
 
@@ -57,6 +57,19 @@ def test_a_source_of_a_registry_gets_brokers_registry_and_what_its_keys_say(endp
         "value.malformed": "dead-letter", "deadLetterTopic": "sales-bad", "groupId": "shop-lag",
         "maxOffsetsPerTrigger": "10",
     }
+
+
+@pytest.mark.parametrize(("malformed", "asked"), [
+    ("keep", {}), ("drop", {}),
+    ("fail", {"value.format": "json", "value.schema": "n INT", "value.malformed": "fail"}),
+    ("dead-letter", {"value.format": "json", "value.schema": "n INT", "value.malformed": "dead-letter",
+                     "deadLetterTopic": "bad"}),
+])
+def test_json_is_decoded_by_the_source_unless_its_text_may_be_wanted(endpoints, malformed, asked):
+    each = Input("sales", topic="sales", format="json", schema="n INT", malformed=malformed,
+                 dead_letters="bad" if malformed == "dead-letter" else "")
+    assert endpoints.reading(each) == {
+        "startingOffsets": "earliest", "kafka.bootstrap.servers": "there:9092", "subscribe": "sales", **asked}
 
 
 def test_what_needs_no_registry_hears_nothing_of_it(endpoints):

@@ -59,7 +59,7 @@ def read_rows(
         shape: of the type.
         kind: of the column.
         payloads: the texts.
-        is_loose: a string may be any value, whose text it is then.
+        is_loose: a string may be any value, whose text it is then, and a time a date, whose midnight it is.
 
     Returns:
         The column, and what is wrong with the rows that are malformed.
@@ -112,7 +112,7 @@ class _Reading:
     def _scalar(self, shape: JsonShape, first: bytes) -> Any:
         start = self._at
         if first == b'"':
-            return _of_text(shape, self._text())
+            return _of_text(shape, self._text(), self._is_loose)
         if first in (b"t", b"f") and shape.form == "bool":
             return self._word()
         if first in b"-0123456789" and first and shape.form in _OF_NUMBERS:
@@ -266,7 +266,7 @@ def _compact(data: bytes) -> str:
     return b"".join(part if index % 2 else b"".join(part.split()) for index, part in enumerate(parts)).decode()
 
 
-def _of_text(shape: JsonShape, text: str) -> Any:
+def _of_text(shape: JsonShape, text: str, is_loose: bool) -> Any:
     """The value that a text between quotes stands for."""
     form = shape.form
     if form == "string":
@@ -278,6 +278,8 @@ def _of_text(shape: JsonShape, text: str) -> Any:
     if form == "date":
         return _day(text, "the text is no date")
     if form in ("time", "local_time"):
+        if is_loose and _DATE.fullmatch(text):
+            return _day(text, "the text is no time") * _DAY
         return _moment(text, form == "local_time")
     if form in ("float", "double") and text in _SPECIAL:
         return _SPECIAL[text]
