@@ -9,6 +9,7 @@ import logging
 import warnings
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
@@ -71,7 +72,12 @@ class CachedSchemaRegistryClient:
         self.subject_to_schema_versions: defaultdict[str, dict[Any, int]] = defaultdict(dict)
         self.auto_register_schemas = conf.pop("auto.register.schemas", True)
         self.url = _without_credentials(_url(conf))
-        self._client = SchemaRegistryClient({"max.retries": 0, **_with_credentials(conf)})  # as it always was
+        self._conf = {"max.retries": 0, **_with_credentials(conf)}  # as it always was
+        self._client = SchemaRegistryClient(self._conf)
+
+    @cached_property
+    def _client(self) -> SchemaRegistryClient:
+        return SchemaRegistryClient(self._conf)
 
     def __enter__(self) -> CachedSchemaRegistryClient:
         return self
@@ -80,8 +86,10 @@ class CachedSchemaRegistryClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
+        """Close the connections. What is asked later opens them again, as it always did."""
+        client = self.__dict__.pop("_client", None)
+        if client is not None:
+            client.close()
 
     def register(self, subject: str, avro_schema: Any) -> int:
         """Register a schema, once.

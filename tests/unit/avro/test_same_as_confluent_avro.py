@@ -167,3 +167,23 @@ def test_credentials_come_from_where_the_properties_say(conf, within) -> None:
             seen.append(registry.asked[0].headers.get("authorization", "Basic Og=="))
             client.close()
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("close", [lambda client: client.close(), lambda client: client.__exit__(None, None, None)],
+                         ids=["close", "with"])
+def test_what_is_asked_behind_close_opens_the_connections_again(close) -> None:
+    seen = []
+    for package in BOTH:
+        with scripted_registry() as registry:
+            registry.answers({"id": 1}, {"id": 2}, {"is_compatible": True}, {"id": 3})
+            client = package.CachedSchemaRegistryClient({"url": registry.url})
+            text, number, double = (package.loads(f'"{name}"') for name in ("string", "long", "double"))
+            got = [client.register("s", text)]
+            close(client)
+            close(client)
+            got += [client.register("s", text), client.register("s", number), client.test_compatibility("s", number)]
+            with client:
+                got.append(client.register("s", double))
+            seen.append((got, [asked.path for asked in registry.asked]))
+    assert seen[0] == seen[1]
+    assert seen[0][0] == [1, 1, 2, True, 3]
