@@ -210,49 +210,49 @@ def test_a_value_is_parsed_once_whatever_is_asked_of_its_columns(spark, form, ma
     assert sorted(row.item for row in rows.collect()) == [2, 3]
 
 
-@pytest.mark.parametrize("malformed", ["keep", "drop", "fail", "dead-letter"])
 def test_what_becomes_of_json_that_cannot_be_read_changes_no_other_row(
-        malformed, spark, brokers, make_topic, produce, values_of, tmp_path):
+        spark, brokers, make_topic, produce, values_of, tmp_path, capsys):
     sales, bad = make_topic(1), make_topic(1)
-    produce(sales, [{"value": json.dumps({"item": n, "at": "2026-07-01 12:00:00"}).encode()} for n in range(3)])
-    path = tmp_path / "pipeline.toml"
-    text = f"""
-[pipeline]
-name = "{sales}"
-checkpoint = "checkpoint"
-[spark]
-spark.sql.session.timeZone = "Asia/Tokyo"
+    times = ("2026-07-01 12:00:00", "2026-07-01T12:00:00Z", "2026-07-01T14:00:00+02:00")
+    produce(sales, [{"value": json.dumps({"item": n, "at": at})} for n, at in enumerate(times)])
+    produce(sales, [{"value": b'{"item": "x"}'}])
+
+    def run(**ways):
+        path = tmp_path / "pipeline.toml"
+        path.write_text('''
+pipeline = { name = "ways", checkpoint = "checkpoint" }
+restart = { attempts = 0 }
+spark = { "spark.sql.session.timeZone" = "Asia/Tokyo" }
+''' + "".join(f"""
 [[source]]
-name = "sales"
+name = "{name}"
 topic = "{sales}"
 format = "json"
 schema = "item INT, at TIMESTAMP"
-malformed = "{malformed}"
-{f'dead_letters = "{bad}"' if malformed == "dead-letter" else ""}
+options.maxOffsetsPerTrigger = 3
+{how}
 [[step]]
-name = "times"
-sql = "SELECT item, unix_timestamp(at) AS at, _offset AS number FROM sales"
+name = "{name}_times"
+sql = "SELECT item, unix_timestamp(at) AS at, _offset AS number FROM {name}"
 [[sink]]
-from = "times"
-path = "out"
-"""
-    path.write_text(text)
-
-    def run():
+from = "{name}_times"
+path = "{name}"
+""" for name, how in ways.items()))
         return main([str(path), "--directory", str(tmp_path), "--bootstrap", brokers])
 
-    def rows():
-        return sorted(map(tuple, spark.read.parquet(str(tmp_path / "out")).collect()), key=lambda row: row[2])
+    def rows(name):
+        return sorted(map(tuple, spark.read.parquet(str(tmp_path / name)).collect()), key=lambda row: row[2])
 
-    noon = 1_782_907_200
-    good = [(n, noon, n) for n in range(3)]
-    assert run() == 0
-    assert rows() == good
-    produce(sales, [{"value": b'{"item": "x"}'}, {"value": b'{"item": 4, "at": "2026-07-01T12:00:00Z"}'}])
-    assert run() == (1 if malformed == "fail" else 0)
-    last = [(4, noon, 4)]
-    assert rows() == good + {"keep": [(None, None, 3), *last], "drop": last, "fail": [], "dead-letter": last}[malformed]
-    assert values_of(bad) == (['{"item": "x"}'] if malformed == "dead-letter" else [])
+    noon = 1_782_907_200  # in UTC, whatever the session's zone is
+    good = [(number, noon, number) for number in range(3)]
+    assert run(kept='malformed = "keep"', left='malformed = "drop"',
+               buried=f'malformed = "dead-letter"\ndead_letters = "{bad}"') == 0
+    assert (rows("kept"), rows("left"), rows("buried")) == ([*good, (None, None, 3)], good, good)
+    assert values_of(bad) == ['{"item": "x"}']
+    capsys.readouterr()
+    assert run(failed='malformed = "fail"') == 1
+    assert f"the value of {sales}[0]@3 cannot be read" in capsys.readouterr().err
+    assert rows("failed") == good
 
 
 def test_a_table_that_is_not_there_is_one_line_before_anything_starts(run, topics):
