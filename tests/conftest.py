@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import warnings
 from collections.abc import Generator, Iterator
@@ -30,6 +31,8 @@ _TOGETHER = {
         "command_line", "consumer_groups", "direct_fetches", "joint_transactions", "produce_errors", "sasl")},
 }
 """What shares a cluster or a Spark session, by how the path begins; the longest counts. One process has all of it."""
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Spark's JVMs live for seconds here, and would spend most of them on compiling for years."""
 _ACCIDENTS = 3
 """So many failures may be a moment for which the machine stood still: `make test` runs each of them once more."""
 
@@ -50,6 +53,8 @@ def _scope(path: str) -> str:
 def pytest_configure() -> None:
     """Take Ctrl-C also in a shell's background job, which has it ignored: tests send it to themselves and to others."""
     gc.disable()  # tens of thousands of tests are found now, and all of them stay
+    for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+        os.environ.setdefault(name, _SHORT_LIVED)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
