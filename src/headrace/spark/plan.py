@@ -73,6 +73,7 @@ _GONE: Final = "no longer exist"
 _ANEW: Final = "belong to a topic that was deleted and made anew"
 _CUT: Final = "lack records that were read, after an election of a leader that had not got them"
 _SHRUNK: Final = "end before the offsets reached so far, as after a topic was made anew"
+_AGED: Final = "begin behind the offsets reached so far: records are gone that were still to be read"
 _BEGUN: Final = "were added after the query began and have lost their first records since"
 
 
@@ -236,7 +237,8 @@ def advance(
 
     Args:
         start: end of the batch before.
-        earliest: first offset of each partition that exists; may hold only the ones that `start` lacks or that moved.
+        earliest: first offset of each partition that exists; may hold only the ones that `start` lacks or that moved,
+            and those whose lost records are to be passed over at once.
         latest: end offset of each partition that exists.
         fail_on_data_loss: refuse instead of going on with what is left.
         anew: topics that were deleted and made anew.
@@ -252,6 +254,7 @@ def advance(
     again = {*changed[_ANEW], *changed[_SHRUNK]}
     moved = {tp: earliest.get(tp, 0) for tp in latest if tp not in start or tp in again}
     moved |= {tp: end for tp, end in (cut or {}).items() if tp in changed[_CUT]}
+    moved |= {tp: min(earliest[tp], latest[tp]) for tp in changed[_AGED]}
     return {tp: moved.get(tp, start.get(tp, 0)) for tp in latest}
 
 
@@ -259,7 +262,7 @@ def losses(
     start: Offsets, earliest: Offsets, latest: Offsets, *, anew: Collection[str] = (), cut: Offsets | None = None
 ) -> list[str]:
     """What may be lost, for people: a partition vanished, its topic was made anew, it ends before the place reached so
-    far, or it is new and does not begin at offset 0. For the arguments see `advance`.
+    far or begins behind it, or it is new and does not begin at offset 0. For the arguments see `advance`.
     """
     return _told(_changed(start, earliest, latest, anew, cut or {}))
 
@@ -278,6 +281,7 @@ def _changed(
         _ANEW: [tp for tp in there if tp[0] in anew],
         _CUT: [tp for tp in cut if tp in latest and tp[0] not in anew],
         _SHRUNK: [tp for tp in there if latest[tp] < start[tp] and tp not in cut and tp[0] not in anew],
+        _AGED: [tp for tp in there if earliest.get(tp, 0) > start[tp] and tp not in cut and tp[0] not in anew],
         _BEGUN: [tp for tp in latest if tp not in start and earliest.get(tp, 0) > 0],
     }
 

@@ -341,7 +341,8 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         _, reached = batch_start(logged, logged)
         latest = self._reachable(reached)
         begin = self._begin(logged, reached, latest)
-        if begin == latest or self._waits_for_more(begin, latest, limit):
+        passes_over = any(offset > reached.get(tp, offset) for tp, offset in begin.items())  # which is to be logged
+        if (begin == latest and not passes_over) or self._waits_for_more(begin, latest, limit):
             return None
         end = self._limited(begin, latest, limit.max_rows) if isinstance(limit, ReadMaxRows) else latest
         return batch_offsets(begin, end, self._cluster.topic_ids, self._cluster.end_epochs)
@@ -362,6 +363,9 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         anew = made_anew(logged_ids(logged), self._cluster.topic_ids)
         cut = self._cut(logged_epochs(logged), reached, anew)
         unread = [tp for tp in latest if tp not in reached or latest[tp] < reached[tp] or tp[0] in anew]
+        if self.options.is_limited and not self.options.fail_on_data_loss:
+            # Records that are gone would else take many micro-batches, each with nothing to read.
+            unread += [tp for tp in latest if latest[tp] > reached.get(tp, latest[tp]) and tp[0] not in anew]
         earliest = self._cluster.earliest(unread)
         if not self.options.fail_on_data_loss:
             self._warn_of(losses(reached, earliest, latest, anew=anew, cut=cut))

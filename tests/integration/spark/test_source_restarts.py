@@ -154,3 +154,21 @@ def test_lost_records_stop_the_query_or_are_left_out(stream, make_topic, produce
     with pytest.raises(Exception, match=said):
         Run(frame, tmp_path)
     assert Run(stream(topic, startingOffsets="earliest", failOnDataLoss="false"), tmp_path).values == left
+
+
+def test_records_that_are_gone_take_no_micro_batches_of_a_stream_with_a_limit(
+    stream, make_topic, produce, admin, tmp_path
+):
+    topic = make_topic(1)
+    produce(topic, values("v0"))
+    frame = stream(topic, startingOffsets="earliest", failOnDataLoss="false", maxOffsetsPerTrigger="2")
+    assert Run(frame, tmp_path).batches == [(0, 1)]
+    produce(topic, values(*(f"v{i}" for i in range(1, 40))))
+    admin.delete_records([TopicPartition(topic, 0, 37)])[TopicPartition(topic, 0)].result(PATIENCE_S)
+    run = Run(frame, tmp_path)
+    assert (run.values, run.batches) == (["v37", "v38", "v39"], [(1, 2), (2, 1)])
+    produce(topic, values("v40", "v41"))
+    admin.delete_records([TopicPartition(topic, 0, 42)])[TopicPartition(topic, 0)].result(PATIENCE_S)
+    assert Run(frame, tmp_path).batches == [(3, 0)]  # the place that was reached is in the checkpoint
+    produce(topic, values("v42"))
+    assert Run(frame, tmp_path).values == ["v42"]

@@ -361,6 +361,41 @@ def test_a_topic_made_anew_stops_the_query_or_is_read_from_its_beginning():
     assert ranges_of(reader, {}, start) == [Range("t", 0, 0, 10, "old")]  # the batch before it, when it runs again
 
 
+def test_a_limit_takes_no_micro_batches_for_records_that_are_gone(caplog):
+    view = FakeView(p0=(0, 1000), p1=(0, 1000))
+    reader = reader_on(view, failOnDataLoss="false", maxOffsetsPerPartition="10")
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), reader.getDefaultReadLimit()))
+    view.first["t", 0] = 900
+    end = reader.latestOffset(start, reader.getDefaultReadLimit())
+    planned = [Range("t", 0, 900, 910), Range("t", 1, 10, 20)]
+    assert ranges_of(reader, start, end) == planned
+    assert [message.split(":")[1] for message in caplog.messages] == [" t[0] begin behind the offsets reached so far"]
+    view.first["t", 0] = 950
+    assert ranges_of(reader_on(view), start, end) == planned  # as it was logged, when the query starts again
+
+
+def test_a_log_that_is_empty_by_now_is_passed_over_and_logged():
+    view = FakeView(p0=(0, 1000))
+    reader = reader_on(view, failOnDataLoss="false", maxOffsetsPerTrigger="10")
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), reader.getDefaultReadLimit()))
+    view.first["t", 0] = 1000
+    end = logged(reader.latestOffset(start, reader.getDefaultReadLimit()))
+    assert end["t"]["0"] == 1000
+    assert ranges_of(reader, start, end) == []
+    assert reader.latestOffset(end, reader.getDefaultReadLimit()) == end
+
+
+def test_an_available_now_run_passes_over_records_that_are_gone_up_to_its_end_and_no_further():
+    view = FakeView(p0=(0, 100))
+    reader = reader_on(view, failOnDataLoss="false", maxOffsetsPerTrigger="10")
+    reader.prepareForTriggerAvailableNow()
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), reader.getDefaultReadLimit()))
+    view.first["t", 0], view.end["t", 0] = 150, 200
+    end = logged(reader.latestOffset(start, reader.getDefaultReadLimit()))
+    assert end["t"]["0"] == 100
+    assert reader.latestOffset(end, reader.getDefaultReadLimit()) == end
+
+
 def test_a_log_that_an_election_has_cut_stops_the_query_or_is_read_from_the_cut():
     view = FakeView(p0=(0, 10), p1=(0, 10))
     view.end_epochs = {("t", 0): 4, ("t", 1): 4}

@@ -153,6 +153,15 @@ def test_without_fail_on_data_loss_the_stream_goes_on_with_what_there_is():
     assert advance({A: 5, B: 5}, {A: 1}, {A: 3}, fail_on_data_loss=False) == {A: 1}
 
 
+def test_records_that_are_gone_before_they_were_read_are_passed_over_at_once():
+    assert advance({A: 5, B: 5}, {A: 8, B: 2}, {A: 9, B: 9}, fail_on_data_loss=False) == {A: 8, B: 5}
+    assert advance({A: 5}, {A: 8}, {A: 7}, fail_on_data_loss=False) == {A: 7}  # a run over what there was before
+    assert losses({A: 5, B: 5}, {A: 8, B: 5}, {A: 9, B: 9}) == [
+        "a[0] begin behind the offsets reached so far: records are gone that were still to be read"]
+    with pytest.raises(DataLossError, match=r"a\[0\] begin behind the offsets reached so far"):
+        advance({A: 5}, {A: 8}, {A: 9}, fail_on_data_loss=True)
+
+
 def test_a_batch_read_that_starts_behind_its_end_is_refused_with_both_offsets_and_the_remedy():
     for fail_on_data_loss in (True, False):
         with pytest.raises(ConfigError) as caught:
