@@ -115,11 +115,7 @@ class Endpoints:
                 self.parsed(each)
         for sink in self.spec.sinks:
             if sink.topics:
-                with _named(f"sink {sink.name}"):
-                    # These two are those of `headrace.spark.transactional` alone.
-                    options = {name: value for name, value in self.writing(sink).items()
-                               if not (sink.writes and name.lower() in ("groupid", "maxattempts"))}
-                    SinkOptions.parse(self._somewhere(options))
+                self.written(sink)
 
     def parsed(self, each: Input) -> SourceOptions:
         """The checked options of the read of a topic.
@@ -129,6 +125,18 @@ class Endpoints:
         """
         with _named(each.title):
             return SourceOptions.parse(self._somewhere(self.reading(each)), streaming=each.streaming)
+
+    def written(self, sink: Sink) -> SinkOptions:
+        """The checked options of a write of topics.
+
+        Raises:
+            ConfigError: an unknown option or a malformed value.
+        """
+        with _named(f"sink {sink.name}"):
+            # These two are those of `headrace.spark.transactional` alone.
+            options = {name: value for name, value in self.writing(sink).items()
+                       if not (sink.writes and name.lower() in ("groupid", "maxattempts"))}
+            return SinkOptions.parse(self._somewhere(options))
 
     def _somewhere(self, options: dict[str, str]) -> dict[str, str]:
         return {**options, "kafka.bootstrap.servers": _SOMEWHERE} if self.embedded else options

@@ -6,7 +6,7 @@ written, and no Spark starts. Read next: `headrace.spark.pipeline.endpoints`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -55,12 +55,16 @@ def findings(endpoints: Endpoints) -> Iterator[Finding]:
     if endpoints.embedded:
         yield Finding("brokers", True, "embedded: they begin with the run, without topics, so nothing more is checked")
         return
-    with AdminClient({**endpoints.kafka, "error_cb": lambda error: None}) as admin:  # findings say it
+    with _admin(endpoints.kafka) as admin:
         brokers = _tried("brokers", partial(_brokers, admin, endpoints))
-        yield brokers
-        if brokers.good:
-            yield from _topics(admin, endpoints)
+    yield brokers
+    if brokers.good:
+        yield from _topics(endpoints)
     yield from _schemas(endpoints)
+
+
+def _admin(client: Mapping[str, str]) -> AdminClient:
+    return AdminClient({**client, "error_cb": lambda error: None})  # findings say it
 
 
 def _tried(what: str, check: Callable[[], tuple[bool, str]]) -> Finding:
@@ -82,21 +86,27 @@ def _amount(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _topics(admin: AdminClient, endpoints: Endpoints) -> Iterator[Finding]:
-    spec = endpoints.spec
-    for each in spec.inputs:
-        if each.topic:
+def _topics(endpoints: Endpoints) -> Iterator[Finding]:
+    """What brokers say of each topic and group: those that a source or sink names, who may be another user there."""
+    for each in endpoints.spec.inputs:
+        if not each.topic:
+            continue
+        with _admin(endpoints.parsed(each).client) as admin:
             yield _tried(each.title, partial(_readable, admin, each))
-        if each.dead_letters:
-            letters = f"{each.title}, dead letters"
-            yield _tried(letters, partial(_writable, admin, each.dead_letters, False))
-        if each.group:
-            yield _tried(f"{each.title}, group", partial(_group, admin, each.group))
-    for sink in spec.sinks:
-        for topic in sink.topics:
-            yield _tried(f"sink {sink.name}", partial(_writable, admin, topic, sink.guarantee == EXACTLY_ONCE))
-        if sink.group:
-            yield _tried(f"sink {sink.name}, group", partial(_group, admin, sink.group))
+            if each.dead_letters:
+                letters = f"{each.title}, dead letters"
+                yield _tried(letters, partial(_writable, admin, each.dead_letters, False))
+            if each.group:
+                yield _tried(f"{each.title}, group", partial(_group, admin, each.group))
+    for sink in endpoints.spec.sinks:
+        if not sink.topics:
+            continue
+        options = endpoints.written(sink)
+        with _admin(options.client) as admin:
+            for topic in sink.topics if sink.writes else (options.topic,):
+                yield _tried(f"sink {sink.name}", partial(_writable, admin, topic, sink.guarantee == EXACTLY_ONCE))
+            if sink.group:
+                yield _tried(f"sink {sink.name}, group", partial(_group, admin, sink.group))
 
 
 def _described(admin: AdminClient, topic: str) -> TopicDescription:

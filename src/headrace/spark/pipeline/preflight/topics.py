@@ -36,8 +36,11 @@ def check_sinks(endpoints: Endpoints) -> None:
     """
     for sink in endpoints.spec.sinks:
         if sink.topics and sink.guarantee == EXACTLY_ONCE:
+            options = endpoints.written(sink)  # which may name other brokers than the file's, and another topic
+            topics = sink.topics if sink.writes else (options.topic,)
             try:
-                ClusterView(endpoints.kafka, TopicSelection(topics=sink.topics)).partitions()
+                with ClusterView(options.client, TopicSelection(topics=topics)) as view:
+                    view.partitions()
             except ConfigError as error:
                 raise ConfigError(f"sink {sink.name}: {error}") from None
 
@@ -65,6 +68,7 @@ def partitions_of(endpoints: Endpoints, each: Input) -> int:
     """
     options = endpoints.parsed(each)
     try:
-        return len(ClusterView(options.client, options.subscription).partitions())
+        with ClusterView(options.client, options.subscription) as view:
+            return len(view.partitions())
     except ConfigError as error:
         raise ConfigError(f"{each.title}: {error}") from None

@@ -93,6 +93,15 @@ def test_what_is_missing_is_a_problem_and_the_rest_is_checked_all_the_same(check
     assert len(lines) == 7
 
 
+def test_a_sink_of_other_brokers_is_looked_for_there(check):
+    with EmbeddedBroker(topics={"far": 5}) as other:
+        options = {"kafka.bootstrap.servers": other.bootstrap_servers, "kafka.linger.ms": "5", "topic": "far"}
+        lines = [f'options."{name}" = "{value}"' for name, value in options.items()]
+        status, lines = check('guarantee = "exactly_once"', "\n".join(lines))
+    assert status == 0
+    assert lines[4] == "ok      sink sales: topic far: 5 partitions"
+
+
 def test_a_schema_that_the_registry_would_refuse_is_a_problem(check, broker):
     with SchemaRegistryClient({"url": broker.registry_url}) as registry:
         registry.register_schema("strict-value", Schema(SALE, "AVRO"))
