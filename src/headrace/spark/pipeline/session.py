@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,7 +69,7 @@ def start_session(spec: PipelineSpec, master: str, log_file: Path) -> SparkSessi
     local = _LOCAL_DEFAULTS if master.startswith("local") else {}
     for name, value in {**_DEFAULTS, **local, **spec.spark}.items():
         builder = builder.config(name, value)
-    with _stderr_to(log_file), _no_java_left_behind():
+    with _stderr_to(log_file), _no_java_left_behind(), _ctrl_c_as_it_was():
         return builder.getOrCreate()
 
 
@@ -109,6 +111,17 @@ def _no_java_left_behind() -> Iterator[None]:
                 if isinstance(begun, subprocess.Popen) and getattr(begun, "pid", None):
                     begun.kill()
         raise
+
+
+@contextmanager
+def _ctrl_c_as_it_was() -> Iterator[None]:
+    """PySpark takes Ctrl-C when it starts, and calls the JVM there, amid whatever call is under way: a traceback."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
