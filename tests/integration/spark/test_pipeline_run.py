@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -191,6 +192,33 @@ def test_a_table_that_cannot_be_read_anew_is_read_later(run, topics, put, read, 
     assert notes[0].startswith("sink sums failed: table items: ")
     assert "restart 1 of 5 in " in notes[0]
     assert "sink sums runs again" in notes
+
+
+def test_a_stop_that_comes_while_a_table_is_to_be_read_anew_starts_no_query_again(tmp_path):
+    from headrace.spark.pipeline.endpoints import Endpoints
+    from headrace.spark.pipeline.run import Pipeline
+    from headrace.spark.pipeline.spec import parse_pipeline
+
+    class Queries:
+        queries, settled = {}, True
+
+        def look(self, *, restart):
+            assert restart
+
+        def stop(self):
+            pipeline.request_stop()  # by Ctrl-C, on a thread of its own
+
+        def begin(self, names):
+            raise AssertionError
+
+    text = PIPELINE.format(trigger="processing-time 1 second", sales="sales", sums="sums", most=1, options="",
+                           table='topic = "items"\nformat = "json"', refresh='refresh = "1 second"')
+    pipeline = Pipeline(Endpoints(parse_pipeline(text), tmp_path), master="local[1]")
+    pipeline._supervisor, pipeline._stop_file = Queries(), tmp_path / "stop"
+    pipeline._tables = SimpleNamespace(due=True)
+    assert pipeline.poll() == []
+    assert pipeline._stop_file.exists()
+    assert not pipeline.running
 
 
 @pytest.mark.parametrize(("form", "malformed"), [

@@ -239,6 +239,9 @@ class Pipeline:
         self._supervisor.stop()
         fresh = self._fresh()
         self._stop_file.unlink()
+        if self._stopping:  # asked for meanwhile, by the file that is gone now
+            self._stop_file.touch()
+            return fresh
         self._is_outdated = True
         self._supervisor.begin(self._sinks)
         return fresh
