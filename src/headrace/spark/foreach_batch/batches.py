@@ -2,8 +2,8 @@
 
 For each micro-batch: begin a transaction, which ends what another attempt or another driver has left open, and learn by
 the marker whether the micro-batch is in the topics already; let the handler write; commit marker, offsets and records
-together. If a task, a broker or the handler's own Spark job fails, all of it is aborted and tried again, under a new
-epoch that shuts out whatever is late of the attempt before (decision 0041).
+together. If a task, a broker, the registry or the handler's own Spark job fails, all of it is aborted and tried again,
+under a new epoch that shuts out whatever is late of the attempt before (decision 0041).
 
 Read next: `headrace.spark.foreach_batch.transaction_sink`.
 """
@@ -22,7 +22,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame
 
-from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.errors import ConfigError, KafkaError, KafkaException, SchemaRegistryError
 from headrace.spark.exactly_once import driver_transaction
 from headrace.spark.exactly_once.batch_marker import BatchMarker, BatchVerdict, verdict
 from headrace.spark.exactly_once.task_report import BegunBatch, TaskReport
@@ -39,7 +39,7 @@ Handler = Callable[[DataFrame, int, TransactionSink], None]
 _ATTEMPTS: Final = 3
 _WAIT_S: Final = 1.0
 _LONGEST_WAIT_S: Final = 30.0
-_FAILURES: Final = (KafkaException, Py4JError, PySparkException)
+_FAILURES: Final = (KafkaException, Py4JError, PySparkException, SchemaRegistryError)
 _MISTAKES: Final = (ConfigError, AnalysisException)
 """Errors that the next attempt would meet again."""
 _log = logging.getLogger("headrace")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.errors import ConfigError, KafkaException
+from headrace.errors import ConfigError, KafkaException, SchemaRegistryError
 from headrace.spark.pipeline.declared import RestartRule
 
 __all__ = ["NotNowError", "PipelineError", "Supervisor", "first_line"]
@@ -166,6 +166,8 @@ class Supervisor:
             raise PipelineError(str(error)) from None
         except KafkaException as error:
             failure = error.error.str()
+        except SchemaRegistryError as error:
+            failure = error.error_message
         except NotNowError as error:
             failure = str(error)
         else:

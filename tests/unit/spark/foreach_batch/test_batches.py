@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 from pyspark.errors import AnalysisException, PySparkException
 
 from headrace.client.joint.transaction_owner import CommittedMark, JointTransaction
-from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.errors import ConfigError, KafkaError, KafkaException, SchemaRegistryError
 from headrace.spark.exactly_once.batch_marker import BatchMarker
 from headrace.spark.exactly_once.task_report import BegunBatch
 from headrace.spark.foreach_batch import batches
@@ -123,6 +123,11 @@ def test_an_old_checkpoint_is_refused_and_not_tried_again(kafka):
 def test_a_failed_job_is_aborted_and_tried_again_with_a_new_epoch(kafka):
     assert run(kafka, failing(JOB_FAILED, JOB_FAILED)) == [1.0, 2.0]
     assert kafka.calls == ["begin", "abort 1", "begin", "abort 2", "begin", "mark [('out', 0)]", "end"]
+
+
+def test_a_registry_that_does_not_answer_is_asked_again_by_the_next_attempt(kafka):
+    assert run(kafka, failing(SchemaRegistryError(-1, -1, "the registry does not answer"))) == [1.0]
+    assert kafka.calls == ["begin", "abort 1", "begin", "mark [('out', 0)]", "end"]
 
 
 def test_the_query_fails_when_all_attempts_have_failed(kafka):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.errors import ConfigError, KafkaError, KafkaException, SchemaRegistryError
 from headrace.spark.pipeline.declared import RestartRule
 from headrace.spark.pipeline.supervisor import NotNowError, PipelineError, Supervisor
 
@@ -175,6 +175,16 @@ def test_a_query_whose_brokers_do_not_answer_when_it_is_to_begin_again_has_faile
     stage.refusal = None
     stage.wait(2)
     assert stage.told[2:] == ["sink a runs again"]
+    assert stage.supervisor.restarts == {"a": 1}
+
+
+def test_a_query_whose_registry_does_not_answer_when_it_is_to_begin_again_has_failed_once_more(stage):
+    stage.fail("a")
+    stage.refusal = SchemaRegistryError(-1, -1, "the registry does not answer")
+    stage.wait(1)
+    assert stage.told[1:] == ["sink a failed: the registry does not answer; restart 2 of 3 in 2.0 s"]
+    stage.refusal = None
+    stage.wait(2)
     assert stage.supervisor.restarts == {"a": 1}
 
 
