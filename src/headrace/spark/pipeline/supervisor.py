@@ -22,6 +22,7 @@ __all__ = ["NotNowError", "PipelineError", "Supervisor", "first_line"]
 
 _LASTING: Final = re.compile(r"(headrace\.\S*)?(ConfigError|DataLossError|MissingJavaError)\b")
 """Errors that come again however often the query begins."""
+_OF_PY4J: Final = "An error occurred while calling "
 _BEGINNING: Final = "Initializing"
 """So Spark's status messages begin until a query has its sources."""
 
@@ -182,6 +183,8 @@ class Supervisor:
 
 def first_line(error: Any) -> str:
     """The line that explains: of a failed Python data source the error itself, not the Java frames round it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # Of a Java error Py4J says first which call it came of, and opens the second line, Java's own, with a colon.
+    said = (line.strip().removeprefix(": ") for line in str(error).splitlines())
+    lines = [line for line in said if line and not line.startswith(_OF_PY4J)]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)(: |$)", line) and "org.apache." not in line]
     return (errors or lines or [type(error).__name__])[-1 if errors else 0]
