@@ -236,6 +236,13 @@ def test_a_partition_that_vanished_stops_the_query():
         reader.latestOffset(start, ReadAllAvailable())
 
 
+def test_a_query_that_is_to_read_another_topic_than_its_checkpoint_says_so():
+    reader = reader_on(FakeView(p0=(0, 10)))
+    before = {"before": {"0": 3}, "@from": {"before": {"0": 0}}, "@v": 2}
+    with pytest.raises(DataLossError, match=r"before\[0\] no longer exist, or are no longer among what is read"):
+        reader.latestOffset(before, ReadAllAvailable())
+
+
 def test_a_small_backlog_waits_for_more_but_not_for_ever():
     view = FakeView(p0=(0, 5))
     reader = reader_on(view, minOffsetsPerTrigger="10", maxTriggerDelay="400ms")

@@ -119,7 +119,8 @@ def test_a_new_partition_that_does_not_begin_at_0_is_data_loss():
 def test_each_partition_is_named_once_with_what_is_the_matter_with_it():
     new = ("c", 0)
     assert losses({A: 5, B: 5, C: 5}, {new: 1, A: 0}, {A: 3, C: 3, new: 4}, anew={"a"}, cut={C: 3, A: 1}) == [
-        "a[1] no longer exist", "a[0] belong to a topic that was deleted and made anew",
+        "a[1] no longer exist, or are no longer among what is read",
+        "a[0] belong to a topic that was deleted and made anew",
         "b[0] lack records that were read, after an election of a leader that had not got them",
         "c[0] were added after the query began and have lost their first records since"]
     assert losses({A: 5}, {A: 5, B: 0}, {A: 5, B: 0}) == []
