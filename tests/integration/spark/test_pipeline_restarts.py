@@ -101,7 +101,8 @@ def test_a_query_that_failed_goes_on_where_it_was_and_nothing_is_missing_or_twic
     assert written == [2 * number for number in range(120)]
     report = (tmp_path / "report.html").read_text()
     assert "exactly once" in report
-    assert "<td class=text>restarts</td><td>1</td>" in report
+    restarts = told.count("sink doubled runs again\n")  # more than ours where Spark's own process is slow to begin
+    assert f"<td class=text>restarts</td><td>{restarts}</td>" in report
 
 
 def test_a_query_that_fails_again_and_again_is_given_up_with_status_1(run, broker, values_of):
