@@ -138,6 +138,11 @@ class Endpoints:
                        if not (sink.writes and name.lower() in ("groupid", "maxattempts"))}
             return SinkOptions.parse(self._somewhere(options))
 
+    @staticmethod
+    def topics_of(sink: Sink, options: SinkOptions) -> tuple[str, ...]:
+        """The topics that a sink writes with its checked options, which may name another one than the file."""
+        return sink.topics if sink.writes else (options.topic,)
+
     def _somewhere(self, options: dict[str, str]) -> dict[str, str]:
         return {**options, "kafka.bootstrap.servers": _SOMEWHERE} if self.embedded else options
 

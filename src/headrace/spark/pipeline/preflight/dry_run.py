@@ -103,7 +103,7 @@ def _topics(endpoints: Endpoints) -> Iterator[Finding]:
             continue
         options = endpoints.written(sink)
         with _admin(options.client) as admin:
-            for topic in sink.topics if sink.writes else (options.topic,):
+            for topic in endpoints.topics_of(sink, options):
                 yield _tried(f"sink {sink.name}", partial(_writable, admin, topic, sink.guarantee == EXACTLY_ONCE))
             if sink.group:
                 yield _tried(f"sink {sink.name}, group", partial(_group, admin, sink.group))

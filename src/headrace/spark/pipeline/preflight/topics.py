@@ -36,8 +36,8 @@ def check_sinks(endpoints: Endpoints) -> None:
     """
     for sink in endpoints.spec.sinks:
         if sink.topics and sink.guarantee == EXACTLY_ONCE:
-            options = endpoints.written(sink)  # which may name other brokers than the file's, and another topic
-            topics = sink.topics if sink.writes else (options.topic,)
+            options = endpoints.written(sink)  # which may name other brokers than the file's
+            topics = endpoints.topics_of(sink, options)
             try:
                 with ClusterView(options.client, TopicSelection(topics=topics)) as view:
                     view.partitions()
