@@ -156,7 +156,7 @@ def _schemas(endpoints: Endpoints) -> Iterator[Finding]:
     named = [(each.title, each, each.topic) for each in endpoints.spec.inputs]
     wanted: list[tuple[str, Input | Sink, str]] = [each for each in named if each[1].format in REGISTERED]
     wanted += [(f"sink {sink.name}", sink, topic) for sink in endpoints.spec.sinks if sink.format in REGISTERED
-               for topic in sink.topics]
+               for topic in endpoints.topics_of(sink, endpoints.written(sink))]
     url = endpoints.registry.get("url", "")
     if not wanted or not url or url == EMBEDDED:
         return

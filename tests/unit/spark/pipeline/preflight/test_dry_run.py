@@ -93,13 +93,14 @@ def test_what_is_missing_is_a_problem_and_the_rest_is_checked_all_the_same(check
     assert len(lines) == 7
 
 
-def test_a_sink_of_other_brokers_is_looked_for_there(check):
+def test_a_sink_of_other_brokers_is_looked_for_there_and_its_schema_under_the_name_of_its_own_topic(check):
     with EmbeddedBroker(topics={"far": 5}) as other:
         options = {"kafka.bootstrap.servers": other.bootstrap_servers, "kafka.linger.ms": "5", "topic": "far"}
         lines = [f'options."{name}" = "{value}"' for name, value in options.items()]
         status, lines = check('guarantee = "exactly_once"', "\n".join(lines))
     assert status == 0
     assert lines[4] == "ok      sink sales: topic far: 5 partitions"
+    assert lines[-1] == "ok      sink sales, schema: subject far-value has no schema yet"
 
 
 def test_a_schema_that_the_registry_would_refuse_is_a_problem(check, broker):
