@@ -18,6 +18,7 @@ demo: $(READY)  ## The main job on the embedded broker: 336,776 flights through 
 	$(BIN)/python -m headrace.cli demo $(DEMO_ARGS)
 
 test: $(READY)  ## All tests but the long ones, real Kafka and real Spark included; in four processes, for many of them wait (TEST_JOBS=0: in one); those of form are in `make check`
+	@$(BIN)/python -m tools.class_archives
 	@$(TESTS) -n $(TEST_JOBS) --no-loadscope-reorder --durations=30 $(PYTEST_ARGS) || { test $$? = 1 && \
 		printf '\nOnce more, one by one. What passes now is a fault of a test or of its time, to be mended all the same.\n\n' && \
 		$(TESTS) -ra --last-failed --last-failed-no-failures none $(PYTEST_ARGS); }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shlex
 import signal
 import warnings
 from collections.abc import Generator, Iterator
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tools.jvm_options import SHORT_LIVED, short_lived
 
 _HERE = Path(__file__).parent
 _TOGETHER = {
@@ -31,8 +34,6 @@ _TOGETHER = {
         "command_line", "consumer_groups", "direct_fetches", "joint_transactions", "produce_errors", "sasl")},
 }
 """What shares a cluster or a Spark session, by how the path begins; the longest counts. One process has all of it."""
-_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Spark's JVMs live for seconds here, and would spend most of them on compiling for years."""
 _ACCIDENTS = 3
 """So many failures may be a moment for which the machine stood still: `make test` runs each of them once more."""
 
@@ -53,8 +54,8 @@ def _scope(path: str) -> str:
 def pytest_configure() -> None:
     """Take Ctrl-C also in a shell's background job, which has it ignored: tests send it to themselves and to others."""
     gc.disable()  # tens of thousands of tests are found now, and all of them stay
-    for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
-        os.environ.setdefault(name, _SHORT_LIVED)
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", shlex.join(SHORT_LIVED))
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", shlex.join(short_lived("spark")))
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

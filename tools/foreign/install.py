@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tools.jvm_options import SHORT_LIVED
 from tools.kafka import NEWEST, MissingJavaError, RegistryError, find_java
 from tools.kafka.artifacts import class_path
 
@@ -94,7 +95,7 @@ def _java() -> Program:
               *map(str, sources)], target)
 
     classes = _made("java", [lock, *sources], build)
-    return Program([java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp",
+    return Program([java, "-Xmx512m", *SHORT_LIVED, "-cp",
                     os.pathsep.join((str(classes), jars)), "Clients"])
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from tools.jvm_options import short_lived
 from tools.kafka.access import ALLOWED_URLS, client_properties, java_properties, write_properties
 from tools.kafka.java import find_java, java_tool
 from tools.kafka.node import KafkaStartError, Node
@@ -62,6 +63,7 @@ class KafkaCluster:
         directory: where everything is kept; a temporary directory, removed by `close`, when None.
         heap_mb: heap of each broker, in MiB.
         quick: brokers that start in half the time and never become fast: for tests, not for benchmarks.
+        jvm_options: further options of each broker's JVM.
         clients: the listener that `connection` and `java_tool` lead to; it need not be among `listeners`.
         racks: the brokers' racks, one for each; they have none without.
     """
@@ -76,6 +78,7 @@ class KafkaCluster:
         directory: Path | None = None,
         heap_mb: int = 512,
         quick: bool = False,
+        jvm_options: Sequence[str] = (),
         clients: str = "PLAINTEXT",
         racks: Sequence[str] = (),
     ) -> None:
@@ -93,8 +96,11 @@ class KafkaCluster:
         self._overrides = dict(properties or {})
         self._racks = dict(enumerate(racks, 1))
         self._ports = free_ports(nodes * (len(self.listeners) + 1))
+        if quick:
+            jvm_options = (*short_lived(f"kafka-{version}"), *jvm_options)
         self.nodes = {
-            i: Node(i, version, self.directory / f"node-{i}", heap_mb, keep=not self._temporary, quick=quick)
+            i: Node(i, version, self.directory / f"node-{i}", heap_mb, keep=not self._temporary,
+                    jvm_options=jvm_options)
             for i in range(1, nodes + 1)
         }
 

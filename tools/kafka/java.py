@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from tools.jvm_options import SHORT_LIVED
 from tools.kafka.artifacts import class_path
 
 OLDEST_JAVA: Final = 17
@@ -113,6 +114,6 @@ def java_tool(
         subprocess.TimeoutExpired: it ran for too long.
     """
     command = java_command(PROGRAMS.get(program, program), *arguments,
-                           options=("-Xmx512m", "-XX:TieredStopAtLevel=1", *options))
+                           options=("-Xmx512m", *SHORT_LIVED, *options))
     data = stdin.encode() if isinstance(stdin, str) else stdin
     return subprocess.run(command, input=data, capture_output=True, timeout=timeout_s, check=False)

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from tools.jvm_options import short_lived
 from tools.kafka.access import ALLOWED_URLS, write_properties
 from tools.kafka.java import java_command
 
 _STOP_TIMEOUT_S: Final = 30.0
-_QUICK: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _LOG4J: Final = """\
 status = error
 appender.console.type = Console
@@ -43,19 +43,20 @@ class Node:
         version: version of Apache Kafka.
         directory: where its properties, data and log are; made by `format`.
         heap_mb: size of its heap, in MiB.
-        quick: compile little, so that it starts sooner and never becomes fast.
+        jvm_options: further options of its JVM.
         keep: leave the directory when the process that started the node ends without closing it.
     """
 
     def __init__(
-        self, node_id: int, version: str, directory: Path, heap_mb: int, *, keep: bool = True, quick: bool = False
+        self, node_id: int, version: str, directory: Path, heap_mb: int, *, keep: bool = True,
+        jvm_options: Sequence[str] = (),
     ) -> None:
         self.node_id = node_id
         self.version = version
         self.directory = directory
         self.heap_mb = heap_mb
         self.keep = keep
-        self.quick = quick
+        self.jvm_options = tuple(jvm_options)
         self._process: subprocess.Popen[bytes] | None = None
         self._warden: subprocess.Popen[bytes] | None = None
 
@@ -92,7 +93,7 @@ class Node:
         write_properties(self._properties_file, {**properties, "log.dirs": str(self.directory / "data")})
         self._log4j_file.write_text(_LOG4J)
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self._properties_file),
-                             *arguments, options=("-XX:TieredStopAtLevel=1",))
+                             *arguments, options=short_lived(f"kafka-{self.version}"))
         # Java takes its arguments apart in the locale's encoding; users' names need not be ASCII.
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120,
                               env={**os.environ, "LC_ALL": "C.UTF-8"})
@@ -107,7 +108,7 @@ class Node:
         """
         if self.pid is not None:
             return
-        options = (*(_QUICK if self.quick else ()), f"-Xmx{self.heap_mb}m", f"-Xms{self.heap_mb // 2}m",
+        options = (*self.jvm_options, f"-Xmx{self.heap_mb}m", f"-Xms{self.heap_mb // 2}m",
                    # What compression unpacks for itself goes when the node goes, killed or not.
                    "-Djava.awt.headless=true", f"-Djava.io.tmpdir={self.directory}",
                    f"-D{ALLOWED_URLS}={(self.directory.parent / 'jwks.json').as_uri()}")

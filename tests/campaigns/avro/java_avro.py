@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tools.jvm_options import SHORT_LIVED
 from tools.kafka.artifacts import jars
 from tools.kafka.java import MissingJavaError, find_java
 
@@ -56,7 +57,7 @@ def answers(source: Path, questions: Iterable[Mapping[str, Any]]) -> list[dict[s
     with tempfile.TemporaryDirectory(prefix="headrace-avro-") as folder:
         subprocess.run([compiler, "-nowarn", "-encoding", "UTF-8", "-cp", class_path, "-d", folder, str(source)],
                        check=True, capture_output=True, timeout=_TIMEOUT_S)
-        command = [find_java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp",
+        command = [find_java(), *SHORT_LIVED, "-cp",
                    os.pathsep.join((folder, class_path)), source.stem]
         done = subprocess.run(command, input=given.encode(), capture_output=True, check=False, timeout=_TIMEOUT_S)
         if done.returncode:

@@ -20,6 +20,7 @@ import pytest
 
 from headrace.wire.layout import Type, columns
 from tests.campaigns.conformance.kafka_schemas import JARS, current_name, snake, unavailable
+from tools.jvm_options import SHORT_LIVED
 
 _SOURCE = Path(__file__).with_name("Conformance.java")
 
@@ -60,9 +61,8 @@ class JavaCodecs:
     def __init__(self, jar: str) -> None:
         self.jar = jar
         java, folder = _compiled()
-        options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"]
         self._process = subprocess.Popen(
-            [java, *options, "-cp", f"{folder}:{class_path(jar)}", "Conformance"],
+            [java, *SHORT_LIVED, "-Xmx512m", "-cp", f"{folder}:{class_path(jar)}", "Conformance"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, encoding="utf-8",
         )
 

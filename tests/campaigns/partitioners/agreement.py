@@ -21,6 +21,7 @@ import confluent_kafka
 import headrace
 from headrace.records.hashing import PARTITIONERS
 from headrace.testing import EmbeddedBroker
+from tools.jvm_options import SHORT_LIVED
 
 COUNTS = (1, 2, 3, 7, 12, 100, 1000)
 """Numbers of partitions that are tried."""
@@ -118,7 +119,7 @@ def javas(class_path: str, keys: Sequence[bytes], java: str = "java") -> dict[in
         java: a `java` of a JDK.
     """
     done = subprocess.run(
-        [java, "-XX:TieredStopAtLevel=1", "-cp", class_path, str(_JAVA), *map(str, COUNTS)],
+        [java, *SHORT_LIVED, "-cp", class_path, str(_JAVA), *map(str, COUNTS)],
         input="".join(key.hex() + "\n" for key in keys), capture_output=True, text=True, check=False)
     lines = done.stdout.splitlines()
     if done.returncode or len(lines) != len(keys):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import Final
 
 import pyspark
+
+from tools.jvm_options import short_lived
 
 from .site import until
 
@@ -70,7 +73,8 @@ class Driver:
     def __init__(self, job: Job, points: Points, number: int) -> None:
         self.log = Path(job.directory, f"driver-{number}.log")
         self.run, self._pid_file = uuid.uuid4().hex, Path(job.directory, f"driver-{number}.pid")
-        given = json.dumps({**asdict(job), "pid_file": str(self._pid_file)})
+        given = json.dumps({**asdict(job), "pid_file": str(self._pid_file),
+                            "jvm_options": shlex.join(short_lived("spark"))})
         # Executors get the path of the driver: it must not lead to the sources where the package is installed.
         sources = sorted((SPARK / "python/lib").glob("*.zip")) if job.python else [_ROOT / "src", _ROOT]
         python = job.python or sys.executable

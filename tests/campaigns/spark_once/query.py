@@ -15,8 +15,6 @@ from typing import Any
 import headrace.spark
 from headrace.spark.java import prepare_java
 
-_ARCHIVE = "HEADRACE_ONCE_ARCHIVE"
-"""In the environment: a file that a JVM wrote with -XX:ArchiveClassesAtExit. A start needs half of the CPU with it."""
 _SETTINGS = {
     "spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "WARN", "spark.sql.session.timeZone": "UTC",
@@ -25,19 +23,14 @@ _SETTINGS = {
 }
 
 
-def java_options() -> str:
-    """Of the JVMs of driver and executors, which live for seconds only."""
-    archive = os.environ.get(_ARCHIVE, "")
-    return "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" + (f" -XX:SharedArchiveFile={archive}" if archive else "")
-
-
 def main(job: dict[str, Any]) -> None:
     prepare_java()
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(job["master"]).appName("once")
     settings = {**_SETTINGS, "spark.sql.shuffle.partitions": str(job["partitions"]),
-                "spark.driver.extraJavaOptions": java_options(), "spark.executor.extraJavaOptions": java_options(),
+                "spark.driver.extraJavaOptions": job["jvm_options"],
+                "spark.executor.extraJavaOptions": job["jvm_options"],
                 "spark.sql.warehouse.dir": f"{job['directory']}/warehouse", **job["settings"]}
     for name in ("PYTHONPATH", "HEADRACE_ONCE_POINTS", "HEADRACE_ONCE_RUN", "HEADRACE_ONCE_MUTATION"):
         settings[f"spark.executorEnv.{name}"] = os.environ.get(name, "")

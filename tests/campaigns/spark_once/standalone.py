@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from headrace.spark.java import prepare_java
+from tools.jvm_options import SHORT_LIVED
 from tools.kafka.cluster import free_ports
 
 from .driver import SPARK, kill, parent_of
@@ -69,7 +70,7 @@ class Standalone:
     def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         log = self._stack.enter_context((self._home / f"{name}-{len(self.workers)}.log").open("wb"))
         environment = {**os.environ, "PYTHONPATH": "", "SPARK_HOME": str(SPARK), "SPARK_DAEMON_MEMORY": "256m",
-                       "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+                       "SPARK_DAEMON_JAVA_OPTS": " ".join(SHORT_LIVED)}
         popen = subprocess.Popen(
             [str(SPARK / "bin/spark-class"), f"org.apache.spark.deploy.{name}", *arguments], env=environment,
             stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)

@@ -149,7 +149,7 @@ def embedded() -> Iterator[Site]:
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Site]:
     """The newest real Kafka."""
-    yield from running(KafkaCluster(properties=_GROUPS))
+    yield from running(KafkaCluster(quick=True, properties=_GROUPS))
 
 
 def running(cluster: KafkaCluster) -> Iterator[Site]:

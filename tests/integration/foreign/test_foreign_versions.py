@@ -32,7 +32,7 @@ _NUMBERS = count()
 @pytest.fixture(scope="session")
 def old_kafka() -> Iterator[Site]:
     """The last Kafka that takes the requests of all releases before 4."""
-    yield from running(KafkaCluster("3.9.2"))
+    yield from running(KafkaCluster("3.9.2", quick=True))
 
 
 def new_topic(clients: Clients, site: Site) -> str:

@@ -45,7 +45,7 @@ VERSIONS = [3, 5, 8, 9, 11]
 @pytest.fixture(scope="module")
 def strict(configured: Configuration) -> Iterator[KafkaCluster]:
     """One broker that takes ACLs seriously and, without any, lets everybody do everything."""
-    yield from running(KafkaCluster(configured.version, heap_mb=384, properties={
+    yield from running(KafkaCluster(configured.version, heap_mb=384, quick=True, properties={
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true"}))
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.kafka import VERSIONS, RegistryError, artifacts, java
+from tools import class_archives, jvm_options
+from tools.kafka import VERSIONS, MissingJavaError, RegistryError, artifacts, java
 from tools.kafka.__main__ import main
 from tools.kafka.cluster import KafkaCluster, free_ports
 
@@ -102,3 +103,32 @@ def test_the_program_says_in_one_line_that_there_is_no_cluster(
 def test_ports_differ_from_those_that_were_given_before() -> None:
     given = [port for _ in range(400) for port in free_ports(2)]
     assert len(set(given)) == len(given)
+
+
+def test_a_jvm_gets_the_archive_of_its_classes_as_soon_as_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jvm_options, "_ARCHIVES", tmp_path)
+    assert jvm_options.short_lived("kafka-4.4.0") == jvm_options.SHORT_LIVED
+    file = jvm_options.archive("kafka-4.4.0")
+    assert file.parent == tmp_path
+    file.touch()
+    assert f"-XX:SharedArchiveFile={file}" in jvm_options.short_lived("kafka-4.4.0")
+    assert jvm_options.short_lived("spark") == jvm_options.SHORT_LIVED
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # another Java: its archive is another
+    assert jvm_options.short_lived("kafka-4.4.0") == jvm_options.SHORT_LIVED
+
+
+def test_what_cannot_be_made_into_an_archive_is_told_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(options: tuple[str, ...]) -> None:
+        Path(options[-1].partition("=")[2]).write_bytes(b"half")
+        raise MissingJavaError("there is no Java")
+
+    monkeypatch.setattr(jvm_options, "_ARCHIVES", tmp_path / "classes")
+    for name in ("_run_kafka", "_run_spark"):
+        monkeypatch.setattr(class_archives, name, fail)
+    assert class_archives.main() == 0
+    assert capsys.readouterr().out.count("starts without an archive of its classes: there is no Java\n") == 2
+    assert list((tmp_path / "classes").iterdir()) == []

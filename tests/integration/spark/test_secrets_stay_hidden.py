@@ -41,7 +41,7 @@ def found_in(data, secret):
 @pytest.fixture(scope="module")
 def kafka():
     """A broker that wants a password; the embedded one knows none."""
-    yield from running(KafkaCluster(listeners=["SASL_PLAINTEXT"]))
+    yield from running(KafkaCluster(quick=True, listeners=["SASL_PLAINTEXT"]))
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def clusters() -> Iterator[dict[str, KafkaCluster]]:
 def kafka(request: pytest.FixtureRequest, clusters: dict[str, KafkaCluster]) -> KafkaCluster:
     """The broker of a release."""
     if request.param not in clusters:
-        clusters[request.param] = started(KafkaCluster(request.param, heap_mb=384))
+        clusters[request.param] = started(KafkaCluster(request.param, heap_mb=384, quick=True))
     return clusters[request.param]
 
 

@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.kafka]
 
 @pytest.fixture(scope="module")
 def kafka():
-    yield from running(KafkaCluster())
+    yield from running(KafkaCluster(quick=True))
 
 
 def make(kafka, *topics, partitions=3):
@@ -139,7 +139,7 @@ def begin_at_the_beginning(kafka, group):
 
 def main_of(count):
     """The round trips with many records, as a program."""
-    cluster = KafkaCluster()
+    cluster = KafkaCluster(quick=True)
     cluster.start()
     try:
         make(cluster, "source", *(f"target-{form}" for form in FORMS))

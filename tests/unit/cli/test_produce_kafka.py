@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.kafka]
 
 @pytest.fixture(scope="module")
 def kafka():
-    yield from running(KafkaCluster())
+    yield from running(KafkaCluster(quick=True))
 
 
 def make(kafka, topic, **config):

@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tools.jvm_options import SHORT_LIVED
+
 HERE = Path(__file__).parent
 KAFKA = "4.4.0"
 """The release of kafka-clients whose names are kept."""
@@ -114,7 +116,7 @@ def ask_java(java: str, class_path: str, version: str) -> tuple[str, list[Other]
         class_path: Kafka's jars.
         version: of the jars.
     """
-    done = subprocess.run([java, "-XX:TieredStopAtLevel=1", "-cp", class_path, str(HERE / "Properties.java")],
+    done = subprocess.run([java, *SHORT_LIVED, "-cp", class_path, str(HERE / "Properties.java")],
                           capture_output=True, text=True, check=True)
     properties: dict[str, Other] = {}
     for line in sorted(done.stdout.splitlines()):

@@ -32,7 +32,7 @@ class Written:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    cluster = KafkaCluster()
+    cluster = KafkaCluster(quick=True)
     with needed_in_ci():
         cluster.start()
     capture = tmp_path_factory.mktemp("capture") / "real.pcap"

@@ -33,6 +33,7 @@ from headrace.records.legacy.conversion import downgrade, upgrade
 from headrace.records.legacy.message_set_writer import write_message_set
 from headrace.records.record import read_all, wrapped
 from tests.support.twins import NATIVE, PLAIN
+from tools.jvm_options import SHORT_LIVED
 
 VERSIONS = ("4.4.0", "3.9.2")
 """The newest Kafka; and the last that converts down, and still has every format's own classes in use."""
@@ -58,7 +59,7 @@ class JavaBatches:
         self._directory = tempfile.TemporaryDirectory()
         source = Path(self._directory.name, _SOURCE.name)
         source.write_text(_in_packages_of(class_path, _SOURCE.read_text()))
-        self._process = subprocess.Popen([java, "-XX:TieredStopAtLevel=1", "-cp", class_path, str(source)],
+        self._process = subprocess.Popen([java, *SHORT_LIVED, "-cp", class_path, str(source)],
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                          text=True)
 
