@@ -50,6 +50,7 @@ _REPLACED: Final = (KafkaError.ILLEGAL_GENERATION, KafkaError.UNKNOWN_MEMBER_ID,
 _TOO_NEW: Final = (KafkaError.UNKNOWN_TOPIC_ID, KafkaError.UNKNOWN_TOPIC_OR_PART)
 _BRIEFLY: Final = 2
 """So often a coordinator is asked again that may hear of a topic or partition later than its leader."""
+_ASKS_ANOTHER: Final = (OffsetErrorAction.MOVED, OffsetErrorAction.RETRY)
 _OF_MEMBERS: Final = {*_REPLACED, KafkaError.FENCED_INSTANCE_ID}
 """The member may have lost its partitions without knowing: its next heartbeat could be a minute away."""
 
@@ -112,6 +113,11 @@ class GroupOffsets(Lookups):
         """Whether a commit is not answered yet."""
         return bool(self._commits)
 
+    @property
+    def _is_under_way(self) -> bool:
+        """Whether a commit is on the wire: those behind it wait for it."""
+        return bool(self._commits) and self._commits[0].flying
+
     def poll(self, now: float) -> Iterator[Send]:
         """Commits first, in order and one request at a time; then one request for all lookups."""
         self._claim()
@@ -124,10 +130,10 @@ class GroupOffsets(Lookups):
         coordinator = self._finder.node_id
         if coordinator is None:
             self._give_up_refused()
-            self._wake_at(min([c.expires_at for c in self._commits] + [q.expires_at for q in self._open],
-                              default=NEVER))
+            self._wake_at(min([c.expires_at for c in self._commits if not self._is_under_way]
+                              + [q.expires_at for q in self._open], default=NEVER))
             return
-        if self._commits and not self._commits[0].flying:
+        if self._commits and not self._is_under_way:
             commit = self._commits[0]
             if commit.not_before > now:
                 self._wake_at(commit.not_before)
@@ -143,6 +149,11 @@ class GroupOffsets(Lookups):
         for lookup in self._open:
             self._wake_at(lookup.next_step(now))
 
+    def hurry(self, expires_at: float) -> None:
+        """Who ends waits no longer for what is not committed yet."""
+        for commit in self._commits:
+            commit.expires_at = min(commit.expires_at, expires_at)
+
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """Answer the commit or the lookups, or try again."""
         if isinstance(reply, OffsetCommitResponse):
@@ -157,6 +168,7 @@ class GroupOffsets(Lookups):
         """Find the coordinator again and repeat; committing the same offsets twice does no harm."""
         self._finder.invalidate(now)
         if isinstance(send.request, OffsetCommitRequest):
+            self._make_up(now)
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
                 send.context.back_off(now, self._retries, error)
             else:
@@ -172,8 +184,15 @@ class GroupOffsets(Lookups):
         if when != NEVER and (self._deadline is None or when < self._deadline):
             self._deadline = when
 
+    def _make_up(self, now: float, behind: int = 0) -> None:
+        """A broker that stood still may have used up the time of what was on the wire, and of what waits behind it:
+        they have some more, to ask whoever coordinates by now.
+        """
+        for commit in self._commits[behind:]:
+            commit.make_up(now)
+
     def _expire(self, now: float) -> None:
-        for commit in [c for c in self._commits if c.expires_at <= now and not c.flying]:
+        for commit in [c for c in self._commits if c.expires_at <= now and not self._is_under_way]:
             self._fail(commit, KafkaError(
                 KafkaError._TIMED_OUT, f"Commit to group {self._group_id!r} timed out: no coordinator took it; check "
                 f"that brokers are up{because(commit.last_error or self._finder.last_error)}"))
@@ -298,10 +317,11 @@ class GroupOffsets(Lookups):
             actions = {OffsetErrorAction.FAIL}
         if commit.attempts >= _BRIEFLY:
             actions -= {OffsetErrorAction.RETRY_BRIEFLY}
+        self._make_up(now, behind=0 if not actions.isdisjoint(_ASKS_ANOTHER) else 1)
         if actions - {OffsetErrorAction.FAIL} and now < commit.expires_at:
             if OffsetErrorAction.MOVED in actions:
                 self._finder.invalidate(now)
-            commit.back_off(now, self._retries)
+            commit.back_off(now, self._retries, KafkaError(min(failed)))
             return
         for tp in commit.partitions:
             missing = KafkaError.UNKNOWN_TOPIC_OR_PART if tp.topic in commit.forgotten else KafkaError._NO_OFFSET

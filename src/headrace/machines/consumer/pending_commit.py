@@ -17,6 +17,7 @@ from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 __all__ = ["Committed", "PendingCommit"]
 
 _WITHIN_S = 1.0
+_MADE_UP_S = 5.0
 
 Committed = Callable[[list[TopicPartition], KafkaError | None], None]
 """Called once per commit: the partitions, each with its own `error`, and the error of the whole commit."""
@@ -44,6 +45,7 @@ class PendingCommit:
         self.not_before, self.attempts, self.flying = 0.0, 0, False
         self.last_error: KafkaError | None = None
         self.forgotten: set[str] = set()
+        self._is_made_up = False
         self._parts = [(partitions, done)]
         self._offsets = {(tp.topic, tp.partition): tp for tp in partitions}
         self._tenures = dict(zip(self._offsets, tenures, strict=False))
@@ -85,6 +87,11 @@ class PendingCommit:
         self.attempts += 1
         self.last_error = error
         self.not_before = now + retries.wait_s(self.attempts)
+
+    def make_up(self, now: float) -> None:
+        """It gets a little more time, once, if a request has used up all of it: its own, or the one in front of it."""
+        if self.expires_at <= now and not self._is_made_up:
+            self._is_made_up, self.expires_at = True, now + _MADE_UP_S
 
     def finish(self, error: KafkaError | None) -> None:
         """Tell each call of the application what became of its partitions; `partitions` have their errors."""

@@ -153,7 +153,32 @@ def test_what_no_coordinator_takes_is_waited_for_a_while_and_told(
     finally:
         broker.clear_faults()
     assert [offset for _, offset in told] == [1, 2, 3]
-    assert {error.code() for error, _ in told} == {headrace.KafkaError._DESTROY}
+    assert {error.code() for error, _ in told} == {headrace.KafkaError._TIMED_OUT}
+
+
+@pytest.mark.parametrize("package", [headrace, confluent_kafka])
+@pytest.mark.parametrize("is_by_itself", [False, True])
+def test_when_the_coordinator_stands_still_the_next_one_is_asked_once_more(
+    broker: EmbeddedBroker, package: Any, is_by_itself: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.client.consumer.consumer_offsets._LAST_COMMIT_TIMEOUT_S", 0.3)
+    told: list[Any] = []
+    consumer = consumer_of(package, broker, told, **{"enable.auto.commit": is_by_itself,
+                                                     "auto.commit.interval.ms": 600_000,
+                                                     "socket.timeout.ms": 1000, "fetch.wait.max.ms": 100})
+    group = f"g{next(groups) - 1}"
+    consumer.subscribe([TOPIC])
+    for _ in range(3):
+        message = consumer.poll(PATIENCE_S)
+    broker.add_fault(Fault(action=Action.SILENCE, request=OffsetCommitRequest))
+    try:
+        if not is_by_itself:
+            consumer.commit(message)
+        consumer.close()
+    finally:
+        broker.clear_faults()
+    assert told == [(None, 3)]
+    assert committed(broker, group) == 3
 
 
 GIVE_UP: dict[str, Callable[[Any, Any], object]] = {

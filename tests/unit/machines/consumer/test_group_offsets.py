@@ -313,6 +313,59 @@ def test_a_commit_follows_the_coordinator(code: int) -> None:
     assert bench.done[0][1] is None
 
 
+@pytest.mark.parametrize("code", [KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE,
+                                  KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError._TRANSPORT,
+                                  KafkaError._TIMED_OUT])
+def test_who_is_told_too_late_that_the_coordinator_moved_asks_the_new_one_once_more(code: int) -> None:
+    bench = Bench()
+    bench.commit(expires_at=5.0)
+    [send] = poll(bench.group, 0.0)
+    for again in (True, False):
+        bench.now += 20.0
+        if code > 0:
+            bench.group.on_reply(send, committed(code=code), bench.now)
+        else:
+            bench.group.on_error(send, KafkaError(code), bench.now)
+        poll(bench.group, bench.now)
+        bench.now += 1.0
+        bench.find()
+        if again:
+            [send] = poll(bench.group, bench.now)
+    assert poll(bench.group, bench.now) == []
+    assert len(bench.done) == 1
+    assert bench.done[0][1] in (code, KafkaError._TIMED_OUT)
+
+
+def test_a_commit_that_waits_for_one_on_the_wire_has_its_time_behind_it() -> None:
+    bench = Bench()
+    bench.commit(1)
+    [first] = poll(bench.group, 0.0)
+    bench.commit(2, expires_at=5.0)
+    bench.now = 6.0
+    bench.finder.invalidate(6.0)
+    assert poll(bench.group, 6.0) == []
+    assert bench.done == []
+    bench.find()
+    bench.group.on_reply(first, committed(), 20.0)
+    [second] = poll(bench.group, 20.0)
+    bench.group.on_reply(second, committed(), 20.0)
+    assert [error for _, error in bench.done] == [None, None]
+
+
+def test_who_ends_waits_less_for_what_is_not_on_the_wire() -> None:
+    bench = Bench()
+    bench.commit(1, expires_at=60.0)
+    [send] = poll(bench.group, 0.0)
+    bench.group.hurry(5.0)
+    assert poll(bench.group, 6.0) == []
+    assert bench.done == []
+    bench.group.on_reply(send, committed(code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS), 20.0)
+    poll(bench.group, 26.0)
+    [(_, error)] = bench.done
+    assert error == KafkaError._TIMED_OUT
+    assert "still loading" in str(error), "the reason is said"
+
+
 @pytest.mark.parametrize(("code", "reason", "for_good"), [
     (KafkaError.ILLEGAL_GENERATION, "max.poll.interval.ms", False),
     (KafkaError.UNKNOWN_MEMBER_ID, "max.poll.interval.ms", False),
