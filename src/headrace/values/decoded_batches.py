@@ -16,6 +16,7 @@ import pyarrow
 
 from headrace.errors import SerializationError
 from headrace.values.value_decoder import decoder_of
+from headrace.values.value_format import malformed_remedy
 
 if TYPE_CHECKING:
     from headrace.values.value_planning import DecodedRead
@@ -124,8 +125,7 @@ def _malformed(batch: pyarrow.RecordBatch, side: str, malformed: Mapping[int, st
     topic, partition, offset = (batch.column(name)[row].as_py() for name in ("topic", "partition", "offset"))
     more = f" (and {len(malformed) - 1} more in the batch)" if len(malformed) > 1 else ""
     return SerializationError(
-        f"the {side} of {topic}[{partition}]@{offset} cannot be read: {malformed[row]}{more}. Set {side}.malformed to "
-        "null to read such values as null, or to dead-letter to set the records aside")
+        f"the {side} of {topic}[{partition}]@{offset} cannot be read: {malformed[row]}{more}. {malformed_remedy(side)}")
 
 
 def _text(column: pyarrow.Array) -> pyarrow.Array:

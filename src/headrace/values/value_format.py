@@ -18,7 +18,7 @@ from typing import Any, Final
 from headrace.errors import ConfigError
 
 __all__ = ["FORMATS", "RAW_KEY", "RAW_VALUE", "REGISTRY_PREFIX", "SINK_NAMES", "SOURCE_NAMES", "ValueFormat",
-           "has_formats"]
+           "has_formats", "malformed_remedy"]
 
 REGISTRY_PREFIX: Final = "schema.registry."
 FORMATS: Final = ("raw", "string", "json", "avro", "protobuf", "json-schema")
@@ -122,6 +122,11 @@ class ValueFormat:
 
 RAW_KEY: Final = ValueFormat("key")
 RAW_VALUE: Final = ValueFormat("value")
+
+
+def malformed_remedy(side: str) -> str:
+    """What may be done about bytes that cannot be read, in words for who gives options."""
+    return f"Set {side}.malformed to null to read such values as null, or to dead-letter to set the records aside"
 
 
 def has_formats(given: Mapping[str, str]) -> bool:

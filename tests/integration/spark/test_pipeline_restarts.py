@@ -127,3 +127,14 @@ def test_a_transaction_writes_several_topics_and_what_failed_is_in_none(run, bro
     assert sorted(json.loads(value)["doubled"] for value in values_of("doubled")) == [2 * n for n in range(120)]
     assert sorted(json.loads(value)["n"] for value in values_of("even")) == list(range(0, 120, 2))
     assert committed(broker, "numbers-job") == 120
+
+
+@pytest.mark.parametrize("damaged", ["", '{"id":"e4', '{"no": "id"}'])
+def test_a_checkpoint_whose_metadata_is_damaged_is_named_with_the_remedy(run, tmp_path, damaged):
+    kept = tmp_path / "checkpoint" / "doubled" / "metadata"
+    kept.parent.mkdir(parents=True)
+    kept.write_text(damaged)
+    status, _, complaint = run()
+    assert status == 2
+    assert f"sink doubled: {kept} is damaged: restore it, or name another checkpoint" in complaint
+    assert complaint.count("\n") == 1

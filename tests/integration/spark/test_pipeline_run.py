@@ -279,7 +279,10 @@ path = "{name}"
     assert values_of(bad) == ['{"item": "x"}']
     capsys.readouterr()
     assert run(failed='malformed = "fail"') == 1
-    assert f"the value of {sales}[0]@3 cannot be read" in capsys.readouterr().err
+    complaint = capsys.readouterr().err
+    assert f"the value of {sales}[0]@3 cannot be read" in complaint
+    assert 'Set malformed of the source to "keep"' in complaint
+    assert "value.malformed" not in complaint, "no key of the file"
     assert rows("failed") == good
 
 

@@ -45,6 +45,7 @@ from headrace.spark.pipeline.views import as_records, parsed, writes_of
 __all__ = ["Pipeline", "PipelineError"]
 
 _EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+_OF_JSON = ("com.fasterxml.jackson.", "org.json4s.")
 
 
 class Pipeline:
@@ -181,13 +182,14 @@ class Pipeline:
         frame = spark.table(sink.source)
         if not frame.isStreaming:
             raise ConfigError(f"sink {sink.name}: {sink.source} is made of tables only; a sink needs a source's rows")
-        with _named(f"sink {sink.name}"):
+        checkpoint = self._path(f"{self.spec.checkpoint}/{sink.name}")
+        with _named(f"sink {sink.name}", checkpoint):
             options = self.endpoints.writing(sink)
             rows = frame if sink.writes else _rows(frame, sink, options)
             is_inline = sink.topic and sink.mode == "update"
             writer = (written(rows, options) if is_inline else rows).writeStream
             writer = writer.queryName(sink.name).outputMode(sink.mode)
-            writer = writer.option("checkpointLocation", self._path(f"{self.spec.checkpoint}/{sink.name}"))
+            writer = writer.option("checkpointLocation", checkpoint)
             trigger = self.spec.trigger.interval
             writer = writer.trigger(processingTime=trigger) if trigger else writer.trigger(availableNow=True)
             if sink.writes:
@@ -284,9 +286,13 @@ def _rows(frame: DataFrame, sink: Sink, options: dict[str, str]) -> DataFrame:
 
 
 @contextmanager
-def _named(what: str) -> Iterator[None]:
-    """Turn an error of Spark into one line that names the part of the file."""
+def _named(what: str, checkpoint: str = "") -> Iterator[None]:
+    """Turn an error of Spark into one line that names the part of the file, and what of the checkpoint is damaged."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        raise ConfigError(f"{what}: {first_line(error)}") from None
+        said = first_line(error)
+        if checkpoint and said.startswith(_OF_JSON):  # Spark names no file, and reads only one before a query runs
+            said = (f"{checkpoint}/metadata is damaged: restore it, or name another checkpoint, and the query begins "
+                    f"anew ({said})")
+        raise ConfigError(f"{what}: {said}") from None

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from headrace.errors import ConfigError, KafkaException, SchemaRegistryError
 from headrace.spark.pipeline.declared import RestartRule
+from headrace.values.value_format import malformed_remedy
 
 __all__ = ["NotNowError", "PipelineError", "Supervisor", "first_line"]
 
@@ -25,6 +26,10 @@ _LASTING: Final = re.compile(r"(headrace\.\S*)?(ConfigError|DataLossError|Missin
 _OF_PY4J: Final = "An error occurred while calling "
 _BEGINNING: Final = "Initializing"
 """So Spark's status messages begin until a query has its sources."""
+
+_OF_OPTIONS: Final = malformed_remedy("value")
+_OF_THE_FILE: Final = ('Set malformed of the source to "keep" to read such values as null, to "drop" to leave them '
+                       'out, or to "dead-letter" to set the records aside')
 
 
 class PipelineError(RuntimeError):
@@ -182,9 +187,13 @@ class Supervisor:
 
 
 def first_line(error: Any) -> str:
-    """The line that explains: of a failed Python data source the error itself, not the Java frames round it."""
+    """The line that explains, in words for who has the pipeline's file.
+
+    Of a failed Python data source it is the error itself, not the Java frames round it.
+    """
     # Of a Java error Py4J says first which call it came of, and opens the second line, Java's own, with a colon.
     said = (line.strip().removeprefix(": ") for line in str(error).splitlines())
     lines = [line for line in said if line and not line.startswith(_OF_PY4J)]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)(: |$)", line) and "org.apache." not in line]
-    return (errors or lines or [type(error).__name__])[-1 if errors else 0]
+    line = (errors or lines or [type(error).__name__])[-1 if errors else 0]
+    return line.replace(_OF_OPTIONS, _OF_THE_FILE)

@@ -4,7 +4,8 @@ import pytest
 
 from headrace.errors import ConfigError, KafkaError, KafkaException, SchemaRegistryError
 from headrace.spark.pipeline.declared import RestartRule
-from headrace.spark.pipeline.supervisor import NotNowError, PipelineError, Supervisor
+from headrace.spark.pipeline.supervisor import NotNowError, PipelineError, Supervisor, first_line
+from headrace.values.value_format import malformed_remedy
 
 RULE = RestartRule(attempts=3, first_s=1.0, longest_s=3.0, healthy_s=100.0)
 
@@ -258,3 +259,9 @@ def test_queries_are_settled_when_they_have_worked_as_long_as_they_took_to_begin
     assert stage.supervisor.settled
     stage.supervisor.begin(["a", "b"])
     assert not stage.supervisor.settled
+
+
+def test_what_may_be_done_about_values_is_told_with_the_key_of_the_file():
+    said = first_line(f"Traceback:\nheadrace.errors.SerializationError: no number. {malformed_remedy('value')}\n  at x")
+    assert said.startswith('headrace.errors.SerializationError: no number. Set malformed of the source to "keep" ')
+    assert "value.malformed" not in said
