@@ -141,6 +141,8 @@ class Fetcher:
         self.alone = True
         if self._out_of_range:
             self._leave_range()
+            if not self.alone:  # who looks up where to go on may have been polled in front of this
+                self._on_drained()
         plan = self._plan
         lending = self.lending
         if lending.lent:
@@ -311,17 +313,18 @@ class Fetcher:
 
     def _leave_range(self) -> None:
         """Give up positions beyond the log whose partitions have nothing in the queue any more."""
-        waiting, self._out_of_range = self._out_of_range, []
-        for beyond in waiting:
+        waiting: list[_Beyond] = []
+        for beyond in self._out_of_range:
             state = beyond.state
             if state.epoch != beyond.epoch:
                 continue  # sought or unassigned meanwhile
             if state.queued_bytes:
-                self._out_of_range.append(beyond)
+                waiting.append(beyond)
                 continue
             self.alone = False  # another machine looks up where to go on
             if not self._subscription.reset_by_policy(state):
                 self._queue_error(state, beyond.error, beyond.offset)
+        self._out_of_range = waiting  # only now: who takes the last piece meanwhile sees that this waits for it
 
     # The queue: from here on the application's thread
 

@@ -11,7 +11,7 @@ from headrace.config import CONSUMER, Config
 from headrace.errors import ConsumeError, KafkaError, KafkaException
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetcher import Fetcher
-from headrace.machines.consumer.subscription import PositionPhase, Subscription
+from headrace.machines.consumer.subscription import PartitionState, PositionPhase, Subscription
 from headrace.machines.machine import Send
 from headrace.records import BatchBuilder, set_base_offset
 from headrace.records.columns.arrow_batch import ArrowBatchBuilder
@@ -382,6 +382,37 @@ def test_what_waits_in_the_queue_is_handed_out_before_a_position_out_of_range_is
         [message] = bench.fetcher.take(10)
         assert message.error() == KafkaError._AUTO_OFFSET_RESET
         assert message.offset() == 3
+
+
+def test_who_was_polled_in_front_of_it_is_told_that_a_position_was_given_up() -> None:
+    bench = Bench(auto_offset_reset="earliest")
+    bench.reply(bench.poll()[1], data=batch(0, 3))
+    bench.reply(bench.poll()[1], code=KafkaError.OFFSET_OUT_OF_RANGE)
+    assert offsets(bench) == [0, 1, 2]
+    drained = bench.drained
+    assert bench.poll() == {}
+    assert bench.subscription.require("t", 0).phase is PositionPhase.RESET
+    assert bench.drained == drained + 1, "nobody else would look up where to go on"
+
+
+def test_the_last_piece_may_be_taken_while_the_loop_looks_whether_a_position_can_be_given_up(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(auto_offset_reset="earliest")
+    bench.reply(bench.poll()[1], data=batch(0, 3))
+    bench.reply(bench.poll()[1], code=KafkaError.OFFSET_OUT_OF_RANGE)
+    before = PartitionState.queued_bytes
+
+    def queued_bytes(state: PartitionState) -> int:
+        monkeypatch.setattr(PartitionState, "queued_bytes", before)
+        queued = state.queued_bytes
+        assert offsets(bench) == [0, 1, 2]
+        return queued
+
+    drained = bench.drained
+    monkeypatch.setattr(PartitionState, "queued_bytes", property(queued_bytes))
+    assert bench.poll() == {}
+    assert bench.drained == drained + 1
 
 
 def test_a_seek_away_from_a_position_out_of_range_is_kept() -> None:
