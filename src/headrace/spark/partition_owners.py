@@ -1,7 +1,7 @@
 """Rows arranged so that one task has all rows of a Kafka partition, as exactly-once writes need it (decision 0037).
 
-A row without a partition gets the one that the sink's partitioner would choose, so keys stay where they are. This
-module runs in the user's driver. Read next: `headrace.spark.sink`.
+A row without a partition gets the one that the sink's partitioner would choose, so keys stay where they are: it looks at
+a key's bytes, and so does this, at those that the key's format makes. This module runs in the user's driver. Read next: `headrace.spark.sink`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.records.hashing import PARTITIONERS
 from headrace.spark.exactly_once.task_transaction import check_speculation
 from headrace.spark.options import SinkOptions
+from headrace.values.value_format import ValueFormat
 
 __all__ = ["PartitionCounts", "arranged"]
 
@@ -87,12 +88,24 @@ def _chosen(frame: DataFrame, options: SinkOptions, count: int) -> Column:
     anywhere = F.floor(F.rand() * count).cast("int")
     chosen = anywhere
     if "key" in frame.columns and hashed is not None:
-        key = F.coalesce(F.col("key").cast("binary"), F.lit(b""))
+        given = F.col("key")
+        if options.key.has_schema:
+            given = F.arrow_udf(_encoded(options.key, options.topic), "binary")(given)
+        key = F.coalesce(given.cast("binary"), F.lit(b""))
         number = F.crc32(key) if name in _CRC32 else F.arrow_udf(_hashes(hashed), "bigint")(key)
         by_key = F.pmod(number, F.lit(count)).cast("int")
-        no_key = {"null": F.col("key").isNull(), "empty": F.length(key) == 0}.get(lot)
+        no_key = {"null": given.isNull(), "empty": F.length(key) == 0}.get(lot)
         chosen = by_key if no_key is None else F.when(no_key, anywhere).otherwise(by_key)
     return F.coalesce(F.col("partition"), chosen) if "partition" in frame.columns else chosen
+
+
+def _encoded(of: ValueFormat, topic: str) -> Callable[[pyarrow.Array], pyarrow.Array]:
+    def encode(keys: pyarrow.Array) -> pyarrow.Array:  # types by which Spark knows its kind
+        from headrace.values.value_encoder import encoder_of
+
+        return encoder_of(of, topic, keys.type).encode(keys)
+
+    return encode
 
 
 def _hashes(hashed: Callable[[Any], int]) -> Callable[[pyarrow.Array], pyarrow.Array]:

@@ -101,6 +101,19 @@ def test_keys_go_where_the_sinks_partitioner_puts_them_and_each_partition_is_in_
         assert len({(row.partition, row.task) for row in found}) == len({row.partition for row in found}) == 3
 
 
+def test_a_key_with_a_format_goes_where_its_bytes_would_go(spark, brokers, make_topic):
+    from headrace import consistent, murmur2
+    from headrace.spark import by_partition
+
+    given = {"kafka.bootstrap.servers": brokers, "topic": make_topic(5), "key.format": "json", **GUARANTEE}
+    for partitioner, hashed in (("consistent_random", consistent), ("murmur2_random", murmur2)):
+        for key, text in (("cast(id as string)", '"%d"'), ("id", "%d"), ("struct(id AS a)", '{"a":%d}')):
+            rows = by_partition(spark.range(20).selectExpr(f"{key} AS key", "cast(id as string) AS value"),
+                                {**given, "kafka.partitioner": partitioner})
+            found = {int(row.value): row.partition for row in rows.collect()}
+            assert found == {number: hashed((text % number).encode(), 5) for number in range(20)}
+
+
 def test_rows_of_one_partition_in_two_tasks_are_refused(spark, brokers, values, make_topic):
     target = make_topic(1)
     frame = spark.range(0, 40, 1, 2).selectExpr("cast(id as string) AS value")
