@@ -1,7 +1,8 @@
 """Rows arranged so that one task has all rows of a Kafka partition, as exactly-once writes need it (decision 0037).
 
-A row without a partition gets the one that the sink's partitioner would choose, so keys stay where they are: it looks at
-a key's bytes, and so does this, at those that the key's format makes. This module runs in the user's driver. Read next: `headrace.spark.sink`.
+A row without a partition gets the one that the sink's partitioner would choose, so keys stay where they are. That one
+looks at bytes: a key with a format is looked at as the bytes that it becomes. This module runs in the user's driver.
+Read next: `headrace.spark.sink`.
 """
 
 from __future__ import annotations

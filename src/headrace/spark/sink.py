@@ -58,8 +58,9 @@ class Written(WriterCommitMessage):
 class _Writer:
     """What batch and streaming writers share."""
 
-    def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        check_columns(options, schema)
+    def __init__(self, options: SinkOptions, schema: StructType | None) -> None:
+        if schema is not None:
+            check_columns(options, schema)
         self.options = options
         self._begun: BegunBatch | None = None
 
@@ -134,9 +135,14 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Appends each micro-batch to topics; exactly once if it was asked for."""
+    """Appends each micro-batch to topics; exactly once if it was asked for.
 
-    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+    Args:
+        options: of the write.
+        schema: of the rows; None where they are written already, and only to be committed or given up.
+    """
+
+    def __init__(self, options: SinkOptions, schema: StructType | None) -> None:
         super().__init__(options, schema)
         if options.exactly_once:
             from headrace.spark.exactly_once.driver_transaction import sink_name

@@ -87,7 +87,12 @@ class HeadraceSource(DataSource):
         # Plain and in lower case: the object travels to executors.
         self.options = {name.lower(): value for name, value in options.items()}
         self._planned: PlannedColumns | None = None
+        self._came_pickled = False
         spare_collections()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._came_pickled = True
 
     @classmethod
     def name(cls) -> str:
@@ -155,8 +160,12 @@ class HeadraceSource(DataSource):
         return BatchWriter(SinkOptions.parse(self.options), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802 - Spark's name
-        """The writer of a streaming query, at least once."""
-        return StreamWriter(SinkOptions.parse(self.options), schema)
+        """The writer of a streaming query, in the process that plans a micro-batch or in the one that ends it.
+
+        Spark makes a source anew to plan, and sends one to commit or abort: rows that are written already are not
+        checked again there, which would ask a registry that may be away by then.
+        """
+        return StreamWriter(SinkOptions.parse(self.options), None if self._came_pickled else schema)
 
 
 def _checked_columns(schema: StructType, known: Mapping[str, str]) -> list[str]:

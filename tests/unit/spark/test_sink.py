@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from pyspark.sql.types import (
     YearMonthIntervalType,
 )
 
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, SchemaRegistryError
 from headrace.spark.options import SinkOptions
 from headrace.spark.sink import append_rows, check_columns
 from headrace.spark.source import HeadraceSource
@@ -124,3 +125,14 @@ def test_types_that_no_format_has_are_refused_by_the_path_of_their_field(
 
 def test_a_value_without_a_type_that_is_always_null_may_be_written() -> None:
     check(schema(value=schema(a=NullType(), b=ArrayType(NullType()))), topic="t", value_format="avro")
+
+
+def test_a_registry_that_is_away_by_then_does_not_stop_a_commit_or_an_abort() -> None:
+    source = HeadraceSource({**SERVERS, "topic": "t", "value.format": "avro", "schema.registry.max.retries": "0",
+                             "schema.registry.url": "http://127.0.0.1:1"})
+    columns = schema(value=schema(a=IntegerType()))
+    with pytest.raises(SchemaRegistryError):
+        source.streamWriter(columns, False)
+    sent = pickle.loads(pickle.dumps(source)).streamWriter(columns, False)  # as Spark does it, to end a micro-batch
+    sent.commit([], 0)
+    sent.abort([], 0)
