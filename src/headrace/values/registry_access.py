@@ -62,7 +62,7 @@ class RegistryAccess:
                 return self._text(self._client.get_schema(number))
             return self._text(self._client.get_schema_by_guid(str(uuid.UUID(number))))
         except SchemaRegistryError as error:
-            if error.http_status_code != _NOT_FOUND:
+            if not _says_no(error):
                 raise
             why = f"the registry has no schema {number}"
             self._unknown.put(number, why)
@@ -82,7 +82,7 @@ class RegistryAccess:
             else:
                 found = self._client.get_version(subject, version)
         except SchemaRegistryError as error:
-            if error.http_status_code != _NOT_FOUND:
+            if not _says_no(error):
                 raise
             raise ConfigError(f"the registry has no schema {'' if version is None else f'of version {version} '}under "
                               f"subject {subject}: register one, or name another by {side}.subject or {side}.schema"
@@ -136,7 +136,7 @@ class RegistryAccess:
         try:
             return self._client.lookup_schema(subject, schema)
         except SchemaRegistryError as error:
-            if error.http_status_code != _NOT_FOUND:
+            if not _says_no(error):
                 raise
             raise ConfigError(f"the schema is not registered under subject {subject}: register it, or allow it by "
                               "auto.register") from None
@@ -147,6 +147,11 @@ class RegistryAccess:
         others = run(referenced(schema, self._client)) if schema.references else {}
         references = tuple((name, each.schema_str or "") for name, each in others.items())
         return SchemaText(schema.schema_str, references, is_registered=True)
+
+
+def _says_no(error: SchemaRegistryError) -> bool:
+    """Whether the registry itself has nothing of the kind. What stands before it, or at a wrong URL, gives no code."""
+    return error.http_status_code == _NOT_FOUND and error.error_code != SchemaRegistryError.UNKNOWN
 
 
 def _reachable(imports: Mapping[str, Sequence[str]]) -> set[str]:

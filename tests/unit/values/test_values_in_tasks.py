@@ -2,7 +2,9 @@
 
 import io
 import json
+import threading
 import uuid
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -10,7 +12,7 @@ pyarrow = pytest.importorskip("pyarrow")
 fastavro = pytest.importorskip("fastavro")
 
 from headrace.client.registry.schema_registry_client import SchemaRegistryClient  # noqa: E402
-from headrace.errors import ConfigError, SerializationError  # noqa: E402
+from headrace.errors import ConfigError, SchemaRegistryError, SerializationError  # noqa: E402
 from headrace.spark.options import SinkOptions  # noqa: E402
 from headrace.types.registry import Schema, SchemaReference  # noqa: E402
 from headrace.values import registry_access, value_encoder  # noqa: E402
@@ -148,6 +150,30 @@ def test_a_registry_that_does_not_answer_fails_the_task_and_no_row():
 
 
 ROW = pyarrow.array([{"id": 1}, None], pyarrow.struct([("id", pyarrow.int32())]))
+
+
+def test_a_404_that_is_no_word_of_a_registry_fails_the_task_and_no_row():
+    class NoRoute(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(404)
+            self.end_headers()
+            self.wfile.write(b"<html>no route</html>")
+
+        def log_message(self, *said):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), NoRoute) as proxy:
+        serving = threading.Thread(target=proxy.serve_forever)
+        serving.start()
+        access = RegistryAccess({"url": f"http://127.0.0.1:{proxy.server_port}"})
+        try:
+            with pytest.raises(SchemaRegistryError, match="no route"):
+                access.by_number(7)
+            with pytest.raises(SchemaRegistryError, match="no route"):
+                access.of_subject("t-value", None, "value")
+        finally:
+            proxy.shutdown()
+            serving.join()
 
 
 def test_a_frame_without_a_schema_registers_its_own_once(url, registry):
