@@ -37,11 +37,12 @@ def by_partition(frame: DataFrame, options: Mapping[str, str]) -> DataFrame:
         KafkaException: the brokers did not answer within a minute.
     """
     from headrace.spark.options import SinkOptions
-    from headrace.spark.partition_owners import arranged
+    from headrace.spark.partition_owners import arranged, schema_of
     from headrace.spark.sink import check_columns
 
-    parsed = SinkOptions.parse(options)
-    check_columns(parsed, frame.schema)
+    parsed, schema = SinkOptions.parse(options), schema_of(frame)
+    if schema is not None:
+        check_columns(parsed, schema)
     return arranged(frame, parsed)
 
 

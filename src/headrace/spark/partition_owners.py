@@ -7,14 +7,17 @@ Read next: `headrace.spark.sink`.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any, Final
 
 import headrace.spark.spark_required  # noqa: F401 - the check is what it is for
 
 import pyarrow
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
+from pyspark.sql.types import IntegerType, StructType
 
 from headrace.admin import AdminClient
 from headrace.config import PRODUCER, Config
@@ -24,10 +27,11 @@ from headrace.spark.exactly_once.task_transaction import check_speculation
 from headrace.spark.options import SinkOptions
 from headrace.values.value_format import ValueFormat
 
-__all__ = ["PartitionCounts", "arranged"]
+__all__ = ["PartitionCounts", "arranged", "schema_of"]
 
 _CRC32: Final = ("consistent", "consistent_random")
 _PATIENCE_S: Final = 60.0
+_IN_A_FLOW: Final = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION"
 
 
 class PartitionCounts:
@@ -46,6 +50,16 @@ class PartitionCounts:
         if options.topic not in self._known:
             self._known[options.topic] = _partition_count(options)
         return self._known[options.topic]
+
+
+def schema_of(frame: DataFrame) -> StructType | None:
+    """The columns of a frame; None where Spark does not tell them: in a flow of Declarative Pipelines."""
+    try:
+        return frame.schema
+    except AnalysisException as error:
+        if error.getCondition() != _IN_A_FLOW:
+            raise
+        return None
 
 
 def arranged(frame: DataFrame, options: SinkOptions, counts: PartitionCounts | None = None) -> DataFrame:
@@ -86,9 +100,12 @@ def _chosen(frame: DataFrame, options: SinkOptions, count: int) -> Column:
     if name not in PARTITIONERS:
         raise ConfigError(f"kafka.partitioner {name!r} cannot be known before rows are written: add a column partition")
     hashed, lot = PARTITIONERS[name]
+    schema = schema_of(frame)
+    if schema is None:
+        return F.arrow_udf(_choosing(options, count, hashed, lot), IntegerType()).asNondeterministic()(F.struct("*"))
     anywhere = F.floor(F.rand() * count).cast("int")
     chosen = anywhere
-    if "key" in frame.columns and hashed is not None:
+    if "key" in schema.names and hashed is not None:
         given = F.col("key")
         if options.key.has_schema:
             given = F.arrow_udf(_encoded(options.key, options.topic), "binary")(given)
@@ -97,7 +114,29 @@ def _chosen(frame: DataFrame, options: SinkOptions, count: int) -> Column:
         by_key = F.pmod(number, F.lit(count)).cast("int")
         no_key = {"null": given.isNull(), "empty": F.length(key) == 0}.get(lot)
         chosen = by_key if no_key is None else F.when(no_key, anywhere).otherwise(by_key)
-    return F.coalesce(F.col("partition"), chosen) if "partition" in frame.columns else chosen
+    return F.coalesce(F.col("partition"), chosen) if "partition" in schema.names else chosen
+
+
+def _choosing(
+    options: SinkOptions, count: int, hashed: Callable[[Any], int] | None, lot: str
+) -> Callable[[pyarrow.Array], pyarrow.Array]:
+    """The same in a task, for rows whose columns are not known before: each of them is looked at there."""
+    def one(key: bytes | None, given: int | None) -> int:
+        if given is not None:
+            return given
+        if hashed is None or (lot == "null" and key is None) or (lot == "empty" and not key):
+            return random.randrange(count)
+        return hashed(key or b"") % count
+
+    def choose(rows: pyarrow.Array) -> pyarrow.Array:  # types by which Spark knows its kind
+        columns = dict(zip((each.name for each in rows.type), rows.flatten(), strict=True))
+        keys = columns.get("key", pyarrow.nulls(len(rows)))
+        if options.key.has_schema and "key" in columns:
+            keys = _encoded(options.key, options.topic)(keys)
+        given = columns.get("partition", pyarrow.nulls(len(rows)))
+        return pyarrow.array(map(one, keys.cast(pyarrow.binary()).to_pylist(), given.to_pylist()), pyarrow.int32())
+
+    return choose
 
 
 def _encoded(of: ValueFormat, topic: str) -> Callable[[pyarrow.Array], pyarrow.Array]:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
 
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+
+from headrace import consistent, murmur2
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.spark import partition_owners
 from headrace.spark.options import SinkOptions
-from headrace.spark.partition_owners import PartitionCounts, arranged
+from headrace.spark.partition_owners import PartitionCounts, arranged, schema_of
 
 _ERRORS = {"none": KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART),
            "secret": KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "not allowed to describe secret")}
@@ -89,3 +94,45 @@ def test_speculation_is_no_matter_where_it_is_off_or_rows_may_come_twice(
 ) -> None:
     with pytest.raises(ConfigError, match="none does not exist"):  # which is asked behind it
         arranged(frame(setting), options("none", **given))
+
+
+class OfAFlow:
+    """A frame in a flow of Declarative Pipelines: Spark tells nothing of its columns."""
+
+    def __init__(self, reason: str = "ATTEMPT_ANALYSIS_IN_PIPELINE_QUERY_FUNCTION") -> None:
+        self._reason = reason
+
+    @property
+    def schema(self) -> Any:
+        raise AnalysisException("not here", errorClass=self._reason, messageParameters={})
+
+
+def test_only_columns_that_a_flow_hides_may_be_unknown() -> None:
+    assert schema_of(cast("Any", OfAFlow())) is None
+    with pytest.raises(AnalysisException):
+        schema_of(cast("Any", OfAFlow("UNRESOLVED_COLUMN")))
+
+
+@pytest.mark.parametrize(("partitioner", "hashed", "by_lot"), [
+    ("consistent_random", consistent, (None, b"")), ("murmur2_random", murmur2, (None,)), ("murmur2", murmur2, ())])
+def test_rows_whose_columns_only_a_task_knows_go_where_the_sinks_partitioner_puts_them(
+    monkeypatch: pytest.MonkeyPatch, asked: Counter[str], partitioner: str, hashed: Any, by_lot: tuple[Any, ...],
+) -> None:
+    made: list[Any] = []
+
+    def arrow_udf(choose: Any, kind: Any) -> Any:
+        made.append(choose)
+        return SimpleNamespace(asNondeterministic=lambda: str)
+
+    monkeypatch.setattr(partition_owners, "F", SimpleNamespace(arrow_udf=arrow_udf, struct=str, col=str))
+    rows = SimpleNamespace(repartitionById=lambda count, column: (count, column))
+    frame_of_flow: Any = OfAFlow()
+    frame_of_flow.withColumn = lambda name, chosen: rows
+    assert arranged(frame_of_flow, options(**{"kafka.partitioner": partitioner})) == (6, "partition")
+    keys = [None, b"", b"a", b"b", b"c"]
+    for kind in (pa.binary(), pa.string()):
+        given = pa.array([None if key is None else key if kind == pa.binary() else key.decode() for key in keys], kind)
+        found = made[0](pa.StructArray.from_arrays([given], ["key"])).to_pylist()
+        assert all(0 <= partition < 6 for partition in found)
+        assert all(found[row] == hashed(key or b"", 6) for row, key in enumerate(keys) if key not in by_lot)
+    assert made[0](pa.StructArray.from_arrays([pa.array([5, None])], ["partition"])).to_pylist()[0] == 5
