@@ -100,6 +100,18 @@ def test_a_frame_is_written_and_comes_back_and_others_read_it(name, spark, read,
         assert sorted(found, key=lambda each: each["id"]) == [first] * 2 + [{"id": 2, "l": [], "m": {}}] * 2
 
 
+@pytest.mark.parametrize("name", ["protobuf", "json-schema", "json"])
+def test_moments_are_written_and_read_in_a_session_of_any_zone(name, spark, read, write):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        write(spark.sql("SELECT struct(TIMESTAMP'1969-12-31 23:59:59.5Z' AS at) AS value"), name)
+        found = read(name, **({"value.schema": "at timestamp"} if name == "json" else {}))
+        assert found.selectExpr("string(value.at)").first()[0] == "1970-01-01 08:59:59.5"
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
 def test_protobuf_is_read_with_a_reader_of_another_language_and_written_for_it(spark, read, write, readers, topic):
     from headrace.serialization import MessageField, SerializationContext
 

@@ -57,6 +57,8 @@ def _ddl_text(kind: pyarrow.DataType, path: tuple[str, ...]) -> str:
         return f"DECIMAL({kind.precision}, {kind.scale})"
     if kind in (pa.large_string(), pa.large_binary()):
         kind = pa.string() if kind == pa.large_string() else pa.binary()
+    if types.is_timestamp(kind) and kind.tz:
+        kind = pa.timestamp(kind.unit, tz="UTC")  # a moment is the same in every zone; a session's frames have its own
     found = next((name for name, each in _scalars().items() if each == kind), None)
     if found is None:
         where = f"field {'.'.join(path)}: " if path else ""

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from headrace.schemas.columns.json.ddl_types import parse_ddl
+from headrace.schemas.columns.json.ddl_types import ddl_text, parse_ddl
 from headrace.schemas.columns.json_columns import JsonColumns
 from headrace.schemas.parsed import InvalidSchemaError
 
@@ -48,3 +48,10 @@ def test_what_is_no_type_is_refused(text: str, reason: str) -> None:
 def test_types_of_which_json_has_no_values_are_refused(ddl: str, reason: str) -> None:
     with pytest.raises(InvalidSchemaError, match=reason):
         JsonColumns(parse_ddl(ddl))
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "+05:30"])
+def test_a_moment_is_a_timestamp_whatever_the_zone_that_shows_it(zone: str) -> None:
+    moments = pa.timestamp("us", tz=zone)
+    assert ddl_text(pa.struct([("at", moments), ("all", pa.list_(moments))])) == (
+        "STRUCT<`at`: TIMESTAMP, `all`: ARRAY<TIMESTAMP>>")
