@@ -112,7 +112,9 @@ class HeadraceSource(DataSource):
         options = None if _OF_A_TABLE in self.options else SourceOptions.parse(self.options)
         columns = self._chosen()
         if not has_formats(self.options):
-            return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+            # What `timestamp` means is up to spark.sql.timestampType; Kafka's are moments.
+            return ", ".join(f"{name} {'timestamp_ltz' if kind == 'timestamp' else kind}"
+                             for name, kind in columns.items())
         return self._decoding(options or SourceOptions.parse(self.options)).spark_schema(columns)
 
     def _chosen(self) -> dict[str, str]:

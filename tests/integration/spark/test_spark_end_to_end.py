@@ -51,6 +51,17 @@ def test_a_batch_read_gives_the_columns_of_spark_s_own_source(read, filled):
     assert (stamps.low, stamps.high) == (1_700_000_000_000, 1_700_000_000_000 + COUNT - 1)
 
 
+def test_a_timestamp_is_a_moment_whatever_the_session_takes_the_word_for(spark, read, filled):
+    before = spark.conf.get("spark.sql.timestampType")
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        frame = read(filled).load()
+        assert dict(frame.dtypes)["timestamp"] == "timestamp"
+        assert frame.selectExpr("min(unix_millis(timestamp))").first()[0] == 1_700_000_000_000
+    finally:
+        spark.conf.set("spark.sql.timestampType", before)
+
+
 def test_headers_come_when_asked_for(read, filled):
     rows = read(filled, includeHeaders="true").load().select("headers", "value").collect()
     for row in rows:

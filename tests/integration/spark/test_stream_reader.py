@@ -22,7 +22,7 @@ from headrace.spark.source import HeadraceSource
 
 KINDS = {
     "binary": T.BinaryType(), "string": T.StringType(), "int": T.IntegerType(), "bigint": T.LongType(),
-    "timestamp": T.TimestampType(),
+    "timestamp": T.TimestampType(), "timestamp_ltz": T.TimestampType(),
 }
 OPTIONS = {"kafka.bootstrap.servers": "localhost:1", "subscribe": "t", "startingOffsets": "earliest"}
 
