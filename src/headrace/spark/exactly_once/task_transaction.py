@@ -130,18 +130,22 @@ def _work(begun: BegunBatch, task: TaskIdentity) -> str:
 
 
 @contextmanager
-def _named_when_shut_out(begun: BegunBatch) -> Iterator[None]:
-    """Leaders that shut a producer out speak of its epoch: say whose it is, and what may be the matter."""
+def _with_remedy(begun: BegunBatch) -> Iterator[None]:
+    """Leaders that shut a producer out speak of its epoch, or of others in its partitions: say what is to be done."""
     try:
         yield
     except KafkaException as failed:
         error = failed.error
-        if error.code() not in _SHUT_OUT:
+        if error.code() in _SHUT_OUT:
+            text = (f"the transaction of {begun.transaction.transactional_id} was taken over or has expired: give each "
+                    "query a sinkId of its own, or raise kafka.transaction.timeout.ms if a micro-batch takes longer "
+                    f"({error.str()})")
+        elif error.code() == KafkaError._CONFLICT:
+            text = f"{error.str()}, as headrace.spark.by_partition() arranges the rows"
+        else:
             raise
         raise KafkaException(KafkaError(
-            error.code(), f"the transaction of {begun.transaction.transactional_id} was taken over or has expired: "
-            "give each query a sinkId of its own, or raise kafka.transaction.timeout.ms if a micro-batch takes longer "
-            f"({error.str()})", error.fatal(), error.retriable(), error.txn_requires_abort())) from failed
+            error.code(), text, error.fatal(), error.retriable(), error.txn_requires_abort())) from failed
 
 
 def write(
@@ -168,7 +172,7 @@ def write(
         return TaskReport(begun, task.batch, True)
     rows = 0
     attempt_id = task.attempt_id if begun.claims is None else None
-    with _named_when_shut_out(begun), JoinedColumnWriter(client, begun, before, attempt_id=attempt_id) as out:
+    with _with_remedy(begun), JoinedColumnWriter(client, begun, before, attempt_id=attempt_id) as out:
         for batch in batches:
             if batch.num_rows and not rows:
                 check_attempt(task)
