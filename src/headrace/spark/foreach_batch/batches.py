@@ -105,21 +105,29 @@ class TransactionalBatches:
         stream = StreamOfBatch(frame)
         wanted = BatchMarker(stream.query_id, batch_id)
         for attempt in range(1, self._options.attempts + 1):
-            begun = driver_transaction.begin(self._options.sink)
+            try:
+                begun = driver_transaction.begin(self._options.sink)
+            except KafkaException as failed:
+                self._await_next(attempt, stream, batch_id, failed)
+                continue
             last = None if begun.last is None else BatchMarker.read(begun.last.text)
             if verdict(last, wanted) is BatchVerdict.SKIP:
                 return
             try:
                 self._write(frame, stream, begun, wanted)
             except _FAILURES as failed:
-                if isinstance(failed, _MISTAKES) or attempt == self._options.attempts or not stream.is_active:
-                    raise
-                wait_s = min(_WAIT_S * 2 ** (attempt - 1), _LONGEST_WAIT_S)
-                _log.warning("micro-batch %d is tried again in %.0f s, attempt %d of %d: %s", batch_id, wait_s,
-                             attempt + 1, self._options.attempts, _first_line(failed))
-                self._sleep(wait_s)
+                self._await_next(attempt, stream, batch_id, failed)
             else:
                 return
+
+    def _await_next(self, attempt: int, stream: StreamOfBatch, batch_id: int, failed: Exception) -> None:
+        """Wait until the next attempt; raise what has failed if there is none."""
+        if isinstance(failed, _MISTAKES) or attempt == self._options.attempts or not stream.is_active:
+            raise failed
+        wait_s = min(_WAIT_S * 2 ** (attempt - 1), _LONGEST_WAIT_S)
+        _log.warning("micro-batch %d is tried again in %.0f s, attempt %d of %d: %s", batch_id, wait_s, attempt + 1,
+                     self._options.attempts, _first_line(failed))
+        self._sleep(wait_s)
 
     def _write(self, frame: DataFrame, stream: StreamOfBatch, begun: BegunBatch, wanted: BatchMarker) -> None:
         try:

@@ -19,6 +19,7 @@ from headrace.spark.foreach_batch.batches import TransactionalBatches, Transacti
 
 GIVEN = {"kafka.bootstrap.servers": "b:9092", "sinkId": "s"}
 JOB_FAILED = PySparkException("a task failed")
+SILENT = KafkaException(KafkaError(KafkaError._TIMED_OUT, "no broker answers"))
 LOST = KafkaException(KafkaError(KafkaError.NOT_COORDINATOR, "nobody knows"))
 
 
@@ -32,6 +33,7 @@ class Kafka:
         self.epoch = 0
         self.active = True
         self.failures: list[Exception | None] = []
+        self.silences = 0
         for name in ("begin", "mark", "commit_offsets", "end", "abort"):
             monkeypatch.setattr(batches.driver_transaction, name, getattr(self, name))
         monkeypatch.setattr(batches, "StreamOfBatch", lambda frame: SimpleNamespace(
@@ -42,6 +44,9 @@ class Kafka:
 
     def begin(self, options):
         self.calls.append("begin")
+        if self.silences:
+            self.silences -= 1
+            raise SILENT
         self.epoch += 1
         last = None if self.marked is None else CommittedMark(7, self.marked.text())
         return BegunBatch(JointTransaction("s", 1, self.epoch, 2), last, "s")
@@ -128,6 +133,19 @@ def test_a_failed_job_is_aborted_and_tried_again_with_a_new_epoch(kafka):
 def test_a_registry_that_does_not_answer_is_asked_again_by_the_next_attempt(kafka):
     assert run(kafka, failing(SchemaRegistryError(-1, -1, "the registry does not answer"))) == [1.0]
     assert kafka.calls == ["begin", "abort 1", "begin", "mark [('out', 0)]", "end"]
+
+
+def test_brokers_that_do_not_answer_when_the_transaction_begins_are_asked_again_by_the_next_attempt(kafka):
+    kafka.silences = 2
+    assert run(kafka, writes) == [1.0, 2.0]
+    assert kafka.calls == ["begin", "begin", "begin", "mark [('out', 0)]", "end"]
+
+
+def test_the_query_fails_when_no_attempt_can_begin(kafka):
+    kafka.silences = 9
+    with pytest.raises(KafkaException, match="no broker answers"):
+        run(kafka, writes, maxAttempts="2")
+    assert kafka.calls == ["begin", "begin"]
 
 
 def test_the_query_fails_when_all_attempts_have_failed(kafka):
