@@ -34,6 +34,7 @@ long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simu
 	$(BIN)/python -m tests.campaigns.sim.planned_membership --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.campaigns.sim.background_commits --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.campaigns.sim.handed_over --schedules 100000 --jobs 2
+	$(BIN)/python -m tests.campaigns.sim.reading --schedules 100000 --jobs 2
 	$(BIN)/python -m tests.campaigns.sim.whole --schedules 500000 --jobs 2
 	$(BIN)/python -m tests.campaigns.sim.mutations --jobs 2
 	$(BIN)/python -m tests.campaigns.hostile --frames 1000000 --jobs 2

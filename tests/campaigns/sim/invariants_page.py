@@ -19,6 +19,7 @@ from .membership_mutations import MEMBERSHIP_RULES
 from .mutation import Mutation
 from .mutations import MUTATIONS
 from .produce_mutations import PRODUCE_RULES
+from .reading_mutations import READING_RULES
 from .share_mutations import SHARE_RULES
 from .transaction_mutations import TRANSACTION_RULES
 from .whole_mutations import WHOLE_RULES
@@ -47,6 +48,7 @@ _PARTS = (
     _Part("Transactions are whole or nothing", "transaction_mutations.py", TRANSACTION_RULES),
     _Part("Joint transactions: many processes write, and all of it is there once", "joint_mutations.py", JOINT_RULES),
     _Part("Groups: a record is read by whoever holds its partition", "membership_mutations.py", MEMBERSHIP_RULES),
+    _Part("Reading: each record that is there is read, in order", "reading_mutations.py", READING_RULES),
     _Part("Share groups: a record is with one member, until it is done", "share_mutations.py", SHARE_RULES),
     _Part("Groups: who is not the member that it was is refused", "group_mutations.py", GROUP_RULES),
     _Part("What brokers do for it (the models)", "broker_mutations.py", BROKER_RULES),

@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import random
 import sys
 import uuid
 from collections import Counter
@@ -34,10 +33,10 @@ from headrace.machines.producer.transactions import ConsumerGroupMetadata
 from headrace.records import Message
 from headrace.records.batch_writer import write_batch
 from headrace.testing.memory_network import Connect, MemoryNetwork
-from headrace.testing.simulated_clock import DeadlockError, LivelockError, SimulatedLoop
 
 from .application import GROUP, MAX_POLL_S, SESSION_S, TOPIC, Worker
-from .campaign import Schedule, Violation, hash_as_always, run_campaign
+from .campaign import Schedule, hash_as_always, run_campaign
+from .whole_clients import WholeClients
 
 STRATEGIES = ("range", "roundrobin", "cooperative-sticky")
 HEARTBEAT_S = 0.25
@@ -45,7 +44,7 @@ _PARTITIONS = 3
 _END_AT_S = 90.0
 
 
-class Membership:
+class Membership(WholeClients):
     """One schedule.
 
     Args:
@@ -59,7 +58,6 @@ class Membership:
         incremental: its rebalances change an assignment; else they replace it.
         commits: how the applications commit.
         troubled: faults may still come.
-        counts: what happened, by name.
     """
 
     strategies: tuple[str, ...] = STRATEGIES
@@ -67,8 +65,7 @@ class Membership:
     troubles_per_s = 1.5
 
     def __init__(self, seed: int) -> None:
-        self.seed, self.chance = seed, random.Random(seed)
-        self.counts: Counter[str] = Counter()
+        super().__init__(seed)
         self.troubled = True
         self.strategy = self.chance.choice(self.strategies)
         self.incremental = self.strategy == "cooperative-sticky"
@@ -78,29 +75,12 @@ class Membership:
         self._sent = dict.fromkeys(range(_PARTITIONS), 0)
         self._workers: list[Worker] = []
         self._numbers = itertools.count(1)
-        self._violation: Violation | None = None
-        self.loop = SimulatedLoop()
 
-    def run(self) -> Counter[str]:
-        """Run it; raises `Violation`."""
-        try:
-            self.loop.run(self._run())
-        except (DeadlockError, LivelockError) as stuck:
-            self.hold(False, f"no progress: {type(stuck).__name__}")
-        finally:
-            self._workers.clear()  # the network leads here: consumers that nobody lets go would stay for ever
-        if self._violation is not None:
-            raise self._violation
-        for failure in self.loop.failures:
-            self.hold(False, f"unhandled: {failure.get('message')}: {failure.get('exception')!r}")
-        return self.counts
+    def _kind(self) -> str:
+        return f"{self.strategy}, {self.commits}"
 
-    def hold(self, holds: bool, otherwise: str) -> None:
-        """Check a property. The first that does not hold ends the schedule, wherever it was noticed."""
-        if not holds:
-            where = f"seed {self.seed} ({self.strategy}, {self.commits}) at {self.loop.now:.3f} s"
-            self._violation = self._violation or Violation(f"{where}: {otherwise}")
-            raise self._violation
+    def _let_go(self) -> None:
+        self._workers.clear()  # the network leads here: consumers that nobody lets go would stay for ever
 
     async def _run(self) -> None:
         settings = BrokerSettings(consumer_heartbeat_interval_ms=int(HEARTBEAT_S * 1000),
@@ -150,7 +130,7 @@ class Membership:
             "auto.offset.reset": "earliest", "enable.auto.commit": self.commits == "stored",
             "enable.auto.offset.store": False, "auto.commit.interval.ms": 200, "fetch.wait.max.ms": 500,
             "max.poll.interval.ms": int(MAX_POLL_S * 1000), "socket.timeout.ms": 1500, "reconnect.backoff.max.ms": 500,
-            "max.partition.fetch.bytes": self.chance.choice([200, 10_000]), "error_cb": lambda error: None,
+            "max.partition.fetch.bytes": self.chance.choice([200, 10_000]), "error_cb": self.note_error,
             **self.membership(),
         }, self.network.way_of(name)
 

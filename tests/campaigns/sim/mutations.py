@@ -19,14 +19,15 @@ from .joint_mutations import JOINT_RULES
 from .membership_mutations import MEMBERSHIP_RULES
 from .mutation import Mutation
 from .produce_mutations import PRODUCE_RULES
+from .reading_mutations import READING_RULES
 from .share_mutations import SHARE_RULES
 from .transaction_mutations import TRANSACTION_RULES
 from .whole_mutations import WHOLE_RULES
 
 __all__ = ["MUTATIONS", "Mutation", "main"]
 
-MUTATIONS = [*PRODUCE_RULES, *TRANSACTION_RULES, *BROKER_RULES, *MEMBERSHIP_RULES, *GROUP_RULES, *SHARE_RULES,
-             *JOINT_RULES, *WHOLE_RULES]
+MUTATIONS = [*PRODUCE_RULES, *TRANSACTION_RULES, *BROKER_RULES, *MEMBERSHIP_RULES, *READING_RULES, *GROUP_RULES,
+             *SHARE_RULES, *JOINT_RULES, *WHOLE_RULES]
 
 
 def _try(asked: tuple[int, int | None]) -> tuple[int, int, str]:
