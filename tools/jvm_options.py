@@ -8,6 +8,7 @@ Java or its jars are others leaves the archive alone.
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -26,8 +27,9 @@ def archive(program: str) -> Path:
     Args:
         program: ``spark``, or ``kafka-`` and a version.
     """
-    found = importlib.util.find_spec("pyspark") if program == "spark" else None
-    made_from = (os.environ.get("JAVA_HOME"), shutil.which("java"), found and found.origin)
+    made_from = [os.environ.get("JAVA_HOME"), shutil.which("java")]
+    if program == "spark" and (found := importlib.util.find_spec("pyspark")):
+        made_from += [found.origin, importlib.metadata.version("pyspark")]
     return _ARCHIVES / f"{program}-{hashlib.sha256(repr(made_from).encode()).hexdigest()[:12]}.jsa"
 
 
