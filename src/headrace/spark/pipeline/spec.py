@@ -275,9 +275,11 @@ def _check_names(spec: PipelineSpec) -> None:
         raise ConfigError("there is no [[sink]] and no [[transaction]]")
     views = [each.name for each in spec.inputs] + [each.name for each in spec.steps]
     for names, what in ((views, "sources, tables and steps"), ([each.name for each in spec.sinks], "sinks")):
-        twice = {name for name in names if names.count(name) > 1}
+        folded = [name.lower() for name in names]  # as Spark knows views: the later one would take the other's place
+        twice = sorted({name for name in names if folded.count(name.lower()) > 1})
         if twice:
-            raise ConfigError(f"names of {what} must differ: {', '.join(sorted(twice))} stands twice")
+            raise ConfigError(f"names of {what} must differ{', not in case alone' if len(twice) > 1 else ''}: "
+                              f"{', '.join(twice)} {'stand' if len(twice) > 1 else 'stands'} twice")
     for sink in spec.sinks:
         if sink.source not in views:
             close = difflib.get_close_matches(sink.source, views, n=1)

@@ -102,6 +102,7 @@ def test_the_default_trigger_takes_what_there_is_and_stops():
         ('from = "totals"', 'from = "total"', "names no source, table or step; did you mean 'totals'?"),
         ('name = "archive"', 'name = "totals"', "names of sinks must differ: totals stands twice"),
         ('name = "names"', 'name = "events"', "events stands twice"),
+        ('name = "names"', 'name = "Events"', "not in case alone: Events, events stand twice"),
         ('name = "names"', 'name = "my names"', "must be a plain SQL name"),
         ('format = "json"', 'format = "xml"',
          "must be one of raw, text, json, csv, avro, protobuf, json-schema, not 'xml'"),
