@@ -104,7 +104,7 @@ class Section:
         return [Section(each, f"[[{key}]] {each.get('name') or number}") for number, each in enumerate(value, 1)]
 
     def flat(self, key: str) -> dict[str, str]:
-        """A table of settings; dotted names may be quoted or not, values become text."""
+        """A table of settings; dotted names may be quoted or not, values become text, and lists have commas."""
         return dict(_flatten(self.table(key).left))
 
     def close(self) -> None:
@@ -120,4 +120,8 @@ def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str,
         if isinstance(value, dict):
             yield from _flatten(value, f"{prefix}{key}.")
         else:
-            yield prefix + key, str(value).lower() if isinstance(value, bool) else str(value)
+            yield prefix + key, ",".join(map(_plain, value)) if isinstance(value, list) else _plain(value)
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

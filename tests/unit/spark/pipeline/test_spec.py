@@ -80,6 +80,13 @@ def test_a_good_file_becomes_values():
     assert not spec.embedded
 
 
+def test_a_list_of_settings_becomes_text_with_commas_as_kafka_and_spark_write_lists():
+    spec = parse_pipeline(GOOD.replace('"localhost:9092"', '["one:9092", "two:9092"]').replace(
+        "[spark]", '[spark]\nspark.jars = ["a.jar", "b.jar"]'))
+    assert spec.kafka["bootstrap.servers"] == "one:9092,two:9092"
+    assert spec.spark["spark.jars"] == "a.jar,b.jar"
+
+
 def test_without_a_kafka_section_the_broker_is_embedded():
     spec = parse_pipeline(GOOD.replace("[kafka]", "[spark.kafka]").replace("[spark]\n", ""))
     assert spec.embedded
