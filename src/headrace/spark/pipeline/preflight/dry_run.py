@@ -87,17 +87,19 @@ def _amount(count: int, noun: str) -> str:
 
 
 def _topics(endpoints: Endpoints) -> Iterator[Finding]:
-    """What brokers say of each topic and group: those that a source or sink names, who may be another user there."""
+    """What brokers say of each topic and group that the options of a source or sink name, who may be another user."""
     for each in endpoints.spec.inputs:
         if not each.topic:
             continue
-        with _admin(endpoints.parsed(each).client) as admin:
-            yield _tried(each.title, partial(_readable, admin, each))
-            if each.dead_letters:
+        reads = endpoints.parsed(each)
+        with _admin(reads.client) as admin:
+            for topic in reads.subscription.topics:
+                yield _tried(each.title, partial(_readable, admin, topic))
+            if reads.dead_letter_topic:
                 letters = f"{each.title}, dead letters"
-                yield _tried(letters, partial(_writable, admin, each.dead_letters, False))
-            if each.group:
-                yield _tried(f"{each.title}, group", partial(_group, admin, each.group))
+                yield _tried(letters, partial(_writable, admin, reads.dead_letter_topic, False))
+            if reads.group_id:
+                yield _tried(f"{each.title}, group", partial(_group, admin, reads.group_id))
     for sink in endpoints.spec.sinks:
         if not sink.topics:
             continue
@@ -115,16 +117,16 @@ def _described(admin: AdminClient, topic: str) -> TopicDescription:
     return described[topic].result()
 
 
-def _readable(admin: AdminClient, each: Input) -> tuple[bool, str]:
-    found = _described(admin, each.topic)
+def _readable(admin: AdminClient, topic: str) -> tuple[bool, str]:
+    found = _described(admin, topic)
     lacking = _lacking(found.authorized_operations, AclOperation.READ)
     if lacking:
-        return False, f"topic {each.topic}: {lacking}"
-    partitions = [TopicPartition(each.topic, one.id) for one in found.partitions]
+        return False, f"topic {topic}: {lacking}"
+    partitions = [TopicPartition(topic, one.id) for one in found.partitions]
     ends = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()), request_timeout=_TIMEOUT_S)
     starts = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()), request_timeout=_TIMEOUT_S)
     records = sum(ends[tp].result().offset - starts[tp].result().offset for tp in partitions)
-    return True, f"topic {each.topic}: {_amount(len(partitions), 'partition')}, about {_amount(records, 'record')}"
+    return True, f"topic {topic}: {_amount(len(partitions), 'partition')}, about {_amount(records, 'record')}"
 
 
 def _writable(admin: AdminClient, topic: str, once: bool) -> tuple[bool, str]:
@@ -153,8 +155,9 @@ def _lacking(allowed: list[AclOperation] | None, wanted: AclOperation) -> str:
 
 
 def _schemas(endpoints: Endpoints) -> Iterator[Finding]:
-    named = [(each.title, each, each.topic) for each in endpoints.spec.inputs]
-    wanted: list[tuple[str, Input | Sink, str]] = [each for each in named if each[1].format in REGISTERED]
+    wanted: list[tuple[str, Input | Sink, str]] = [
+        (each.title, each, topic) for each in endpoints.spec.inputs if each.format in REGISTERED
+        for topic in endpoints.parsed(each).subscription.topics]
     wanted += [(f"sink {sink.name}", sink, topic) for sink in endpoints.spec.sinks if sink.format in REGISTERED
                for topic in endpoints.topics_of(sink, endpoints.written(sink))]
     url = endpoints.registry.get("url", "")

@@ -103,6 +103,21 @@ def test_a_sink_of_other_brokers_is_looked_for_there_and_its_schema_under_the_na
     assert lines[-1] == "ok      sink sales, schema: subject far-value has no schema yet"
 
 
+def test_what_a_source_reads_is_looked_for_under_the_names_that_its_options_give(check):
+    options = {"subscribe": "sales, more", "deadLetterTopic": "worse", "groupId": "other-lag"}
+    status, lines = check('group = "shop-lag"', "\n".join(["group = \"shop-lag\""] + [
+        f'options.{name} = "{value}"' for name, value in options.items()]))
+    assert status == 1
+    assert lines[1:5] == [
+        "ok      source sales: topic sales: 3 partitions, about 7 records",
+        'PROBLEM source sales: topic "more": The broker does not have this topic or partition.',
+        'PROBLEM source sales, dead letters: topic "worse": The broker does not have this topic or partition.',
+        "ok      source sales, group: group other-lag: may be committed to",
+    ]
+    assert [line.split(":")[1] for line in lines if "source sales, schema" in line] == [
+        " subject sales-value", " subject more-value"]
+
+
 def test_a_schema_that_the_registry_would_refuse_is_a_problem(check, broker):
     with SchemaRegistryClient({"url": broker.registry_url}) as registry:
         registry.register_schema("strict-value", Schema(SALE, "AVRO"))
