@@ -39,7 +39,7 @@ class Sample:
         lag: records that were in the topics and not yet read when the batch ended, over all sources.
         late: rows that came after the watermark and were dropped.
         malformed: values that did not parse.
-        topics: records read per topic.
+        topics: records read per topic; where a source reads several, they have one figure.
     """
 
     query: str
@@ -70,9 +70,9 @@ def sample_of(progress: Mapping[str, Any]) -> Sample:
     observed = progress.get("observedMetrics") or {}
     topics: dict[str, int] = {}
     for source in sources:
-        for topic in _offsets(source.get("endOffset")):
-            if not topic.startswith("@"):
-                topics[topic] = topics.get(topic, 0) + int(source.get("numInputRows", 0))
+        read = ", ".join(sorted(name for name in _offsets(source.get("endOffset")) if not name.startswith("@")))
+        if read:
+            topics[read] = topics.get(read, 0) + int(source.get("numInputRows", 0))
     return Sample(
         query=progress.get("name") or "",
         batch_id=int(progress["batchId"]),

@@ -50,6 +50,11 @@ def test_a_progress_report_becomes_a_sample():
     assert sample.ended_s == datetime(2026, 1, 2, 3, 4, 7, tzinfo=UTC).timestamp()
 
 
+def test_the_records_of_a_source_of_several_topics_are_counted_once():
+    end = {"b": {"0": 60}, "a": {"0": 40}, "@from": {"a": {"0": 0}, "b": {"0": 0}}, "@v": 1}
+    assert sample_of(progress(sources=[{"numInputRows": 100, "endOffset": end}])).topics == {"a, b": 100}
+
+
 def test_a_source_without_offsets_has_no_lag():
     assert sample_of(progress(sources=[{"numInputRows": 1, "endOffset": "none", "latestOffset": None}])).lag == 0
 
