@@ -23,6 +23,8 @@ __all__ = ["NotNowError", "PipelineError", "Supervisor", "first_line"]
 
 _LASTING: Final = re.compile(r"(headrace\.\S*)?(ConfigError|DataLossError|MissingJavaError)\b")
 """Errors that come again however often the query begins."""
+_OTHER_QUERY: Final = re.compile(r"assertion failed: There are \[\d+\] sources in the checkpoint")
+"""So Spark says that a checkpoint is of a query with more or fewer sources."""
 _OF_PY4J: Final = "An error occurred while calling "
 _BEGINNING: Final = "Initializing"
 """So Spark's status messages begin until a query has its sources."""
@@ -148,6 +150,10 @@ class Supervisor:
     def _failed(self, name: str, life: _Life, failure: str, restart: bool) -> None:
         self._count_healthy(life)
         life.failures += 1
+        if _OTHER_QUERY.match(failure):
+            raise PipelineError(f"sink {name} failed: its checkpoint is of a query that reads more or fewer sources: "
+                                "give the sink another name, or name another checkpoint, and it begins anew "
+                                f"({failure})")
         if not restart or _LASTING.match(failure) or self._rule.attempts == 0:
             raise PipelineError(f"sink {name} failed: {failure}")
         if life.failures > self._rule.attempts:

@@ -144,6 +144,13 @@ def test_what_no_restart_mends_ends_the_run_at_once(stage, failure):
         stage.fail("a", failure)
 
 
+def test_a_checkpoint_of_a_query_with_other_sources_ends_the_run_and_what_to_do_is_said(stage):
+    told = ("assertion failed: There are [1] sources in the checkpoint offsets and now there are [2] sources requested "
+            "by the query. Cannot continue.")
+    with pytest.raises(PipelineError, match="of a query that reads more or fewer sources: give the sink another name"):
+        stage.fail("a", told)
+
+
 def test_without_attempts_the_first_failure_ends_the_run():
     with pytest.raises(PipelineError, match="sink a failed: it broke"):
         Stage(RestartRule(attempts=0)).fail("a")
