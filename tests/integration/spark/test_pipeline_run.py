@@ -238,6 +238,26 @@ def test_a_value_is_parsed_once_whatever_is_asked_of_its_columns(spark, form, ma
     assert sorted(row.item for row in rows.collect()) == [2, 3]
 
 
+def test_a_row_is_written_whole_whatever_its_columns_are_called(spark):
+    from headrace.spark.pipeline.spec import Sink
+    from headrace.spark.pipeline.views import as_records
+
+    rows = spark.range(1).selectExpr("7 AS `user.id`", "8 AS `a b`", "9 AS `p``q`", "struct(6 AS id) AS user")
+    found = as_records(rows, Sink("s", "s", topic="t"), "`user.id`").collect()
+    assert [(row.key, json.loads(row.value)) for row in found] == [
+        ("7", {"user.id": 7, "a b": 8, "p`q": 9, "user": {"id": 6}})]
+
+
+@pytest.mark.parametrize(("form", "kind"), [("json", "struct<item:bigint>"), ("raw", "string")])
+def test_a_key_with_a_format_keeps_its_type(spark, form, kind):
+    from headrace.spark.pipeline.spec import Sink
+    from headrace.spark.pipeline.views import as_records
+
+    sink = Sink("s", "s", topic="t", options={"KEY.format": form})
+    records = as_records(spark.range(1), sink, "named_struct('item', id)")
+    assert records.schema["key"].dataType.simpleString() == kind
+
+
 def test_what_becomes_of_json_that_cannot_be_read_changes_no_other_row(
         spark, brokers, make_topic, produce, values_of, tmp_path, capsys):
     sales, bad = make_topic(1), make_topic(1)

@@ -46,6 +46,10 @@ class RestartRule:
     healthy_s: float = 300.0
 
 
+def _key_format(options: Mapping[str, str]) -> str:
+    return next((value.strip().lower() for name, value in options.items() if name.lower() == "key.format"), "")
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """A source (read as a stream) or a table (read whole).
@@ -91,6 +95,11 @@ class Input:
         return f"{'source' if self.streaming else 'table'} {self.name}"
 
     @property
+    def key_format(self) -> str:
+        """The format of keys, where an option gives one."""
+        return _key_format(self.options)
+
+    @property
     def is_decoded(self) -> bool:
         """Whether the read of a topic gives the value's columns: Spark parses only where the text may be wanted too."""
         return self.format in REGISTERED or (self.format == "json" and self.malformed in ("fail", "dead-letter"))
@@ -131,7 +140,8 @@ class Sink:
         writes: topics that each micro-batch writes in one transaction; empty for others.
         group: of a transaction: consumer group whose offsets are committed with the records; empty for none.
         mode: Spark's output mode: append, update or complete.
-        key: SQL expression for the record's key; the column `key` when empty and there is one.
+        key: SQL expression for the record's key, which becomes text unless an option gives it a format; the column
+            `key` when empty and there is one.
         format: "json", or one of `REGISTERED`; a column `value` that there is goes out as it is with "json".
         schema, schema_keys: as of `Input`; empty for the one that the rows' columns give.
         guarantee: `AT_LEAST_ONCE` or `EXACTLY_ONCE`.
@@ -151,6 +161,11 @@ class Sink:
     writes: tuple[Write, ...] = ()
     group: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def key_format(self) -> str:
+        """The format of keys, where an option gives one."""
+        return _key_format(self.options)
 
     @property
     def topics(self) -> tuple[str, ...]:

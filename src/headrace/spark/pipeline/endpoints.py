@@ -63,7 +63,7 @@ class Endpoints:
 
     def reading(self, each: Input) -> dict[str, str]:
         """Options of the read of a topic."""
-        options = {"startingOffsets": "earliest", **self._clients(each.format), "subscribe": each.topic}
+        options = {"startingOffsets": "earliest", **self._clients(each), "subscribe": each.topic}
         if each.is_decoded:
             options |= {**self._schema(each), "value.malformed": _MALFORMED[each.malformed]}
         if each.dead_letters:
@@ -74,7 +74,7 @@ class Endpoints:
 
     def writing(self, sink: Sink) -> dict[str, str]:
         """Options of the write of a topic, or of a transaction's writes."""
-        options = {**self._clients(sink.format), "topic": sink.topic}
+        options = {**self._clients(sink), "topic": sink.topic}
         if sink.format in REGISTERED:
             options |= self._schema(sink)
         if sink.guarantee != AT_LEAST_ONCE:
@@ -89,9 +89,9 @@ class Endpoints:
         """The name by which brokers know the sink's transactions, whichever process runs the pipeline."""
         return re.sub(r"[^A-Za-z0-9._-]+", "-", f"{self.spec.name}-{sink.name}")
 
-    def _clients(self, form: str) -> dict[str, str]:
+    def _clients(self, each: Input | Sink) -> dict[str, str]:
         options = {_KAFKA + name: value for name, value in self.kafka.items()}
-        if form in REGISTERED:
+        if each.format in REGISTERED or each.key_format in REGISTERED:
             options |= {_REGISTRY + name: value for name, value in self.registry.items()}
         return options
 

@@ -280,7 +280,7 @@ class Pipeline:
 
 def _rows(frame: DataFrame, sink: Sink, options: dict[str, str]) -> DataFrame:
     """What goes to the sink, counted; where it must be so, each partition's rows in one task."""
-    rows = as_records(frame, sink.format, sink.key) if sink.topic else frame
+    rows = as_records(frame, sink, sink.key) if sink.topic else frame
     rows = rows.observe(ROWS_METRIC, F.count(F.lit(1)).alias("rows"))
     return by_partition(rows, options) if sink.topic and sink.guarantee == EXACTLY_ONCE else rows
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import headrace.spark.spark_required  # noqa: F401 - the check is what it is for
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
 from headrace.spark.pipeline.declared import REGISTERED, Input, Sink, Write
@@ -21,6 +21,8 @@ __all__ = ["as_records", "parsed", "writes_of"]
 
 _OWN = ("key", "topic", "partition", "offset", "timestamp")
 _NOT_VALUE = ("topic", "partition", "headers")
+_PLAIN = ("", "raw", "string")
+"""Formats of keys that are bytes or text."""
 
 
 def parsed(frame: DataFrame, source: Input) -> DataFrame:
@@ -76,25 +78,31 @@ def writes_of(sink: Sink, tell: Callable[[int, int], None]) -> Callable[[DataFra
 
 
 def _records_of(rows: DataFrame, sink: Sink, write: Write) -> DataFrame:
-    return as_records(rows.sparkSession.sql(write.sql) if write.sql else rows, sink.format, write.key)
+    return as_records(rows.sparkSession.sql(write.sql) if write.sql else rows, sink, write.key)
 
 
-def as_records(frame: DataFrame, form: str, key: str) -> DataFrame:
+def as_records(frame: DataFrame, sink: Sink, key: str) -> DataFrame:
     """Key and value of each row: the column `value` when there is one, else all columns, as the format wants.
 
     Args:
         frame: rows of a step.
-        form: the sink's format.
+        sink: which says what is written.
         key: SQL expression for the key; empty for the column `key`, if there is one.
     """
     if "value" in frame.columns:
         value = F.col("value")
     else:
-        row = F.struct(*(name for name in frame.columns if name not in _NOT_VALUE))
-        value = row if form in REGISTERED else F.to_json(row, {"ignoreNullFields": "false"})
+        row = F.struct(*(_column(name) for name in frame.columns if name not in _NOT_VALUE))
+        value = row if sink.format in REGISTERED else F.to_json(row, {"ignoreNullFields": "false"})
     columns = [value.alias("value")]
     if key:
-        columns.append(F.expr(key).cast("string").alias("key"))
+        is_plain = sink.key_format in _PLAIN
+        columns.append((F.expr(key).cast("string") if is_plain else F.expr(key)).alias("key"))
     elif "key" in frame.columns:
         columns.append(F.col("key"))
     return frame.select(*columns, *(name for name in ("partition", "headers") if name in frame.columns))
+
+
+def _column(name: str) -> Column:
+    """The column of a name, whatever is in it: a dot would else lead into a struct."""
+    return F.col("`" + name.replace("`", "``") + "`")

@@ -72,6 +72,15 @@ def test_json_is_decoded_by_the_source_unless_its_text_may_be_wanted(endpoints, 
         "startingOffsets": "earliest", "kafka.bootstrap.servers": "there:9092", "subscribe": "sales", **asked}
 
 
+@pytest.mark.parametrize(("form", "asked"), [("Avro", True), ("json", False), ("string", False)])
+def test_keys_whose_format_has_a_registry_get_it_whatever_the_values_are(endpoints, form, asked):
+    options = {"Key.Format": form}
+    source = Input("sales", topic="sales", format="text", options=options, streaming=True)
+    sink = Sink("sales", "sales", topic="out", options=options)
+    for told in (endpoints.reading(source), endpoints.writing(sink)):
+        assert (told.get("schema.registry.url") == "http://registry:8081") is asked
+
+
 def test_what_needs_no_registry_hears_nothing_of_it(endpoints):
     assert endpoints.reading(endpoints.spec.inputs[1]) == {
         "startingOffsets": "earliest", "kafka.bootstrap.servers": "there:9092", "subscribe": "items"}
