@@ -75,7 +75,8 @@ def handle(call: ApiCall, request: Request) -> Response | DelayedReply | None:
     Raises:
         ApiError: no reply can say what went wrong: the connection must be closed.
     """
-    return SERVICES[type(request)](call, request)
+    with call.cluster.catalog.saved_once():
+        return SERVICES[type(request)](call, request)
 
 
 def served_by(settings: BrokerSettings) -> dict[int, tuple[int, int]]:

@@ -13,6 +13,8 @@ import pytest
 from headrace.records import Cursor
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.admin.topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
@@ -137,6 +139,26 @@ def test_a_topic_made_again_is_empty(tmp_path: Path) -> None:
         assert committed_offset(client) == -1
     with EmbeddedBroker(data_dir=tmp_path) as broker:
         assert broker.end_offsets("t") == [0]
+
+
+def test_a_request_for_many_topics_writes_them_down_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"t{number}" for number in range(50)]
+    with EmbeddedBroker(data_dir=tmp_path) as broker, RawClient(broker) as client:
+        written: list[Path] = []
+        monkeypatch.setattr(os, "replace", lambda draft, path, move=os.replace: (written.append(path),
+                                                                                  move(draft, path)))
+        made = client.call(CreateTopicsRequest(timeout_ms=0, topics=[
+            CreatableTopic(name=name, num_partitions=2, replication_factor=1, assignments=[], configs=[])
+            for name in [*names, "no/name"]]))
+        assert [each.error_code for each in made.topics] == [0] * 50 + [17]
+        assert len(written) == 1
+        gone = client.call(DeleteTopicsRequest(timeout_ms=0, topics=[DeleteTopicState(name=name)
+                                                                     for name in names[1:]]))
+        assert not any(each.error_code for each in gone.responses)
+        assert len(written) == 2
+        assert sorted(path.name for path in (tmp_path / "topics").iterdir()) == ["t0-0", "t0-1"]
+    with EmbeddedBroker(data_dir=tmp_path) as broker:
+        assert broker.end_offsets("t0") == [0, 0]
 
 
 def test_two_brokers_do_not_share_a_directory(tmp_path: Path) -> None:

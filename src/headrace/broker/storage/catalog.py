@@ -12,7 +12,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,9 @@ class Catalog:
         self._directory = directory
         self._next_producer_id = 0
         self._producer_ids_end = 0
+        self._gone: list[Topic] = []
+        """Topics that are no more, whose logs go once this is written."""
+        self._is_held = self._is_unsaved = False
         if directory is not None:
             directory.mkdir(parents=True, exist_ok=True)
             self._load()
@@ -115,10 +119,8 @@ class Catalog:
         """Remove a topic and its data; fetches that wait for it learn of it."""
         del self.topics[topic.name], self.by_id[topic.id]
         self._names_by_metric[_as_metric(topic.name)].remove(topic.name)
+        self._gone.append(topic)
         self.save()
-        for partition in topic.partitions:
-            partition.log.delete()
-            partition.wake()
 
     def collision(self, name: str, beside: Collection[str] = ()) -> str | None:
         """A topic, if there is one, whose name differs from this one in nothing but `.` and `_`.
@@ -158,18 +160,39 @@ class Catalog:
         return self._next_producer_id - 1
 
     def save(self) -> None:
-        """Write `cluster.json` through to the operating system, whole or not at all."""
-        if self._directory is None:
+        """Write `cluster.json` through to the operating system, whole or not at all; then deleted logs go."""
+        if self._is_held:
+            self._is_unsaved = True
             return
+        if self._directory is not None:
+            self._write(self._directory / "cluster.json")
+        gone, self._gone = self._gone, []
+        for topic in gone:
+            for partition in topic.partitions:
+                partition.log.delete()
+                partition.wake()
+
+    @contextmanager
+    def saved_once(self) -> Iterator[None]:
+        """Save once, at the end of what is inside: the file names all topics, so one write for each grows as n²."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            if self._is_unsaved:
+                self._is_unsaved = False
+                self.save()
+
+    def _write(self, path: Path) -> None:
         state = {
             "cluster_id": self.cluster_id,
             "next_producer_id": self._producer_ids_end,
             "topics": [_topic_state(topic) for topic in self.topics.values()],
             "groups": self.group_overrides,
         }
-        path = self._directory / "cluster.json"
         draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps(state, indent=1))
+        draft.write_text(json.dumps(state))  # json's encoder in C, for thousands of topics, knows no indent
         os.replace(draft, path)
 
     def close(self) -> None:
