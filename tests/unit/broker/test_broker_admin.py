@@ -157,7 +157,15 @@ def test_settings_are_shown_replaced_and_changed(admin: AdminClient, three_nodes
         ConfigEntry("retention.ms", "never", incremental_operation=AlterConfigOpType.SET)])
     assert code_of(admin.incremental_alter_configs([wrong])[wrong]) == ConfluentError.INVALID_CONFIG
     broker = ConfigResource(ResourceType.BROKER, "1")
-    assert admin.describe_configs([broker])[broker].result(10)["node.id"].value == "1"
+    of_broker = admin.describe_configs([broker])[broker].result(10)
+    assert (of_broker["node.id"].value, of_broker["log.dirs"].value) == ("1", "memory")
+
+
+def test_a_node_tells_where_it_listens(admin: AdminClient, three_nodes: EmbeddedBroker) -> None:
+    for number, address in enumerate(three_nodes.bootstrap_servers.split(","), 1):
+        node = ConfigResource(ResourceType.BROKER, str(number))
+        told = admin.describe_configs([node])[node].result(10)["advertised.listeners"]
+        assert (told.value, told.is_read_only) == (f"PLAINTEXT://{address}", True)
 
 
 def test_records_are_deleted_and_offsets_listed(admin: AdminClient, three_nodes: EmbeddedBroker) -> None:

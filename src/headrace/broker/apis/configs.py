@@ -114,14 +114,17 @@ def _entry(
 
 def _broker_configs(call: ApiCall) -> list[tuple[str, int, str, str]]:
     """Name, type, value and default of each."""
-    cluster, settings = call.cluster, call.cluster.settings
+    cluster, settings, node = call.cluster, call.cluster.settings, call.cluster.nodes[call.node_id]
+    host = f"[{node.host}]" if ":" in node.host else node.host
     return [
+        ("advertised.listeners", LIST, f"PLAINTEXT://{host}:{node.port}", ""),
         ("auto.create.topics.enable", BOOLEAN, str(settings.auto_create_topics).lower(), "true"),
         ("broker.id", INT, str(call.node_id), "-1"),
         ("default.replication.factor", INT, str(cluster.default_replication_factor), "1"),
         ("group.initial.rebalance.delay.ms", INT, str(settings.initial_rebalance_delay_ms), "3000"),
         ("group.max.session.timeout.ms", INT, str(settings.max_session_timeout_ms), "1800000"),
         ("group.min.session.timeout.ms", INT, str(settings.min_session_timeout_ms), "6000"),
+        ("log.dirs", LIST, cluster.catalog.place, ""),
         ("node.id", INT, str(call.node_id), ""),
         ("num.partitions", INT, str(settings.default_partitions), "1"),
         ("socket.request.max.bytes", INT, str(settings.max_request_bytes), "104857600"),
