@@ -1,7 +1,7 @@
 """What producers and readers of records ask, in all versions: for `test_broker_answers_as_kafka_does`."""
 
 
-from headrace.records import GZIP, LZ4, SNAPPY, ZSTD
+from headrace.records import GZIP, LZ4, NONE, SNAPPY, ZSTD, BatchBuilder
 from headrace.records.legacy.conversion import downgrade
 from headrace.wire.messages.admin.topics import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from headrace.wire.messages.consumer.fetch import (
@@ -107,6 +107,27 @@ def produce_what_is_too_large(talk: Talk) -> None:
     talk.topic(configs={"max.message.bytes": "200"})
     talk.ask(produce(talk, records_for(talk.version, batch_of([b"x" * 300]))))
     talk.ask(produce(talk, records_for(talk.version, batch_of([b"x" * 30]))))
+
+
+def keyed(keys: list[bytes | None], codec: int = NONE, producer_id: int = -1) -> bytes:
+    builder = BatchBuilder(1 << 20, len(keys))
+    for key in keys:
+        assert builder.append(START_MS, key, b"value", [])
+    batch = builder.seal(codec)
+    batch.stamp(producer_id, 0 if producer_id >= 0 else -1, 0 if producer_id >= 0 else -1, False)
+    return bytes(batch.data)
+
+
+def produce_without_keys_into_a_compacted_topic(talk: Talk) -> None:
+    talk.topic(configs={"cleanup.policy": "delete,compact"})
+    for keys in ([b"a", b""], [None], [b"a", None, b"b", None, None, None, b"c"], [b"d"]):
+        for codec in (NONE, GZIP):
+            talk.ask(produce(talk, records_for(talk.version, keyed(keys, codec))))
+    if talk.version < 3:
+        return
+    pid = talk.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0), 4).producer_id
+    for keys in ([b"a", None], [b"a", b"b"], [b"a", b"b"], [b"a", None]):
+        talk.ask(produce(talk, keyed(keys, producer_id=pid)))  # what is refused has used no sequence number
 
 
 def produce_twice_and_out_of_order(talk: Talk) -> None:
@@ -380,7 +401,7 @@ def producers_are_described(talk: Talk) -> None:
 CONVERSATIONS: dict[type[Request], list[Conversation]] = {
     ProduceRequest: [produce_stores_and_says_where, produce_in_a_topic_of_broker_time, produce_to_what_is_not_there,
                      produce_with_other_acks, produce_what_is_damaged, produce_what_is_too_large,
-                     produce_twice_and_out_of_order],
+                     produce_without_keys_into_a_compacted_topic, produce_twice_and_out_of_order],
     FetchRequest: [fetch_reads_batches, fetch_within_limits, fetch_where_nothing_is,
                    fetch_of_sessions_that_are_not_there, fetch_in_a_session, fetch_of_zstd, fetch_of_a_zstd_topic,
                    fetch_of_a_topic_of_broker_time, fetch_several],

@@ -44,14 +44,15 @@ GENERAL_LIMITS = (
     "There is one copy of the data, whatever the replication factor: all replicas of a partition are in one process, "
     "share one log and are always in sync. `acks=1` and `acks=all` are the same.",
     "There is no authentication, no TLS, no access rules and no quotas; throttle times are 0.",
-    "Settings of topics other than `max.message.bytes`, `message.timestamp.type`, `cleanup.policy` (for DeleteRecords) "
-    "and `compression.type` (only whether it is `zstd`) are checked, kept and shown, but nothing follows from them: "
-    "nothing is compacted, and nothing is deleted because of its age or size.",
+    "Settings of topics other than `max.message.bytes`, `message.timestamp.type`, `min.insync.replicas`, "
+    "`cleanup.policy` (for DeleteRecords and records without a key) and `compression.type` (only whether it is `zstd`) "
+    "are checked, kept and shown, but nothing follows from them: nothing is compacted, and nothing is deleted because "
+    "of its age or size.",
     "Streams groups, SASL, delegation tokens, quotas, features, moving replicas and telemetry are not "
     "offered.",
     "Record batches of format 2 are checked by header and checksum and stored as they are; their records are not "
-    "looked into. Message sets of formats 0 and 1 are read whole. What is converted from one to the other may have "
-    "64 MiB uncompressed.",
+    "looked into, but for the keys in compacted topics. Message sets of formats 0 and 1 are read whole. What is "
+    "converted from one to the other may have 64 MiB uncompressed.",
     "Error messages are in this broker's own words, and there may be one where Kafka has none.",
 )
 """What this broker does not do, or does otherwise than Kafka, whatever the request."""

@@ -7,10 +7,11 @@ from headrace.broker.apis.transactions import verification_code
 from headrace.broker.cluster import ApiCall
 from headrace.broker.coordinators.transactional_ids import ProducerIdAndEpoch
 from headrace.broker.storage.catalog import Topic
-from headrace.broker.storage.partition import MAX_CONVERTED_BYTES, ApiError, Appended
+from headrace.broker.storage.partition import MAX_CONVERTED_BYTES, ApiError, Appended, Partition, RecordsRefusedError
 from headrace.errors import CorruptRecordError, KafkaError
 from headrace.records.legacy.conversion import upgrade
 from headrace.wire.messages.producer.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceLeaderIdAndEpoch,
@@ -23,6 +24,7 @@ from headrace.wire.messages.producer.produce import (
 
 __all__ = ["SERVES", "produce"]
 
+_ALL = -1
 _BATCHES_FROM = 3
 _IDS_FROM = 13
 _LEADERS_FROM = 10
@@ -125,16 +127,32 @@ def _produce_partition(
 ) -> PartitionProduceResponse:
     try:
         partition = call.led_partition(topic, data.index)
+        if request.acks == _ALL:
+            _check_in_sync(call, topic, partition)
         name = request.transactional_id
         stored = _append(call, topic, data, None if name is None else _Gate(call, name, topic.name, data.index))
     except ApiError as error:
         response = _error_response(data.index, error)
-        if error.code in _OF_SEQUENCE and not isinstance(error, _NotAdmittedError):
+        if isinstance(error, RecordsRefusedError) or (
+                error.code in _OF_SEQUENCE and not isinstance(error, _NotAdmittedError)):
             response.log_start_offset = topic.partitions[data.index].log.start_offset
         return _led_elsewhere(topic, response) if call.version >= _LEADERS_FROM else response
     return PartitionProduceResponse(index=data.index, error_code=0, base_offset=stored.base_offset,
                                     log_append_time_ms=stored.log_append_time_ms,
                                     log_start_offset=partition.log.start_offset, record_errors=[])
+
+
+def _check_in_sync(call: ApiCall, topic: Topic, partition: Partition) -> None:
+    """Refuse acks=all where fewer replicas are up than `min.insync.replicas`, of which no more than all can be.
+
+    Raises:
+        ApiError: too few are up.
+    """
+    up = sum(map(call.cluster.is_up, partition.replicas))
+    needed = min(int(topic.configs["min.insync.replicas"]), len(partition.replicas))
+    if up < needed:
+        raise ApiError(KafkaError.NOT_ENOUGH_REPLICAS, f"{up} replica(s) are in sync; min.insync.replicas asks for "
+                       f"{needed}")
 
 
 def _append(call: ApiCall, topic: Topic, data: PartitionProduceData, gate: _Gate | None) -> Appended:
@@ -163,8 +181,11 @@ def _append_message_set(call: ApiCall, topic: Topic, data: PartitionProduceData)
 
 
 def _error_response(index: int, error: ApiError) -> PartitionProduceResponse:
-    return PartitionProduceResponse(index=index, error_code=error.code, base_offset=-1, record_errors=[],
-                                    error_message=error.reason)
+    refused = error.indexes if isinstance(error, RecordsRefusedError) else []
+    return PartitionProduceResponse(index=index, error_code=error.code, base_offset=-1, error_message=error.reason,
+                                    record_errors=[BatchIndexAndErrorMessage(
+                                        batch_index=position, batch_index_error_message=error.reason)
+                                        for position in refused])
 
 
 def _led_elsewhere(topic: Topic, part: PartitionProduceResponse) -> PartitionProduceResponse:

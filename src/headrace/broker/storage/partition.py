@@ -1,8 +1,8 @@
 """One partition: its log, who leads it, and the rules for what may be appended.
 
-Validation is one pass over batch headers and one checksum per batch, in native code; records are not looked into. So a
-broker in Python keeps up with producers in C. The price: a batch whose header is sound and whose records are not is
-stored, and readers find out.
+Validation is one pass over batch headers and one checksum per batch, in native code; records are not looked into but in
+compacted topics, where each must have a key. So a broker in Python keeps up with producers in C. The price: a batch
+whose header is sound and whose records are not is stored, and readers find out.
 
 It knows no sockets and no requests. Read next: `broker.apis.produce`.
 """
@@ -18,11 +18,12 @@ from headrace.broker.purgatory import Purgatory
 from headrace.broker.storage.log import Log
 from headrace.broker.storage.producer_state import Marker, ProducerStates
 from headrace.errors import CorruptRecordError, KafkaError
-from headrace.records import BatchInfo, scan, set_base_offset, set_log_append_time, verify
+from headrace.records import BatchInfo, Cursor, scan, set_base_offset, set_log_append_time, verify
 from headrace.records.batch_writer import write_end_marker
 from headrace.records.control import ABORT, COMMIT, control_records
 
-__all__ = ["MAX_CONVERTED_BYTES", "NO_LEADER", "Appended", "EpochStart", "Partition", "ApiError", "TransactionGate"]
+__all__ = ["MAX_CONVERTED_BYTES", "NO_LEADER", "ApiError", "Appended", "EpochStart", "Partition",
+           "RecordsRefusedError", "TransactionGate"]
 
 NO_LEADER = -1
 MAX_CONVERTED_BYTES = 64 << 20
@@ -36,6 +37,14 @@ class ApiError(Exception):
         super().__init__(code, reason)
         self.code = code
         self.reason = reason or KafkaError(code).str()
+
+
+class RecordsRefusedError(ApiError):
+    """A batch is refused because of records in it: `indexes` are their positions, from 0 on (KIP-467)."""
+
+    def __init__(self, code: int, reason: str, indexes: list[int]) -> None:
+        super().__init__(code, reason)
+        self.indexes = indexes
 
 
 class Appended(NamedTuple):
@@ -105,8 +114,10 @@ class Partition:
             ApiError: the batch is damaged, too large, out of order, or not of a kind that clients may send.
         """
         info = check_batch(batch, int(configs["max.message.bytes"]))
+        own_epochs = info.producer_id >= 0 and self._enter(info, gate)
+        if "compact" in configs["cleanup.policy"]:
+            check_keys(batch)
         if info.producer_id >= 0:
-            own_epochs = self._enter(info, gate)
             repeated = self.producers.duplicate(info)
             if repeated is not None:
                 return Appended(repeated.base_offset, repeated.timestamp_ms)  # the time, too, as Kafka does
@@ -225,3 +236,18 @@ def check_batch(batch: memoryview, max_bytes: int) -> BatchInfo:
     if info.producer_id >= 0 and (info.epoch < 0 or info.base_sequence < 0):
         raise ApiError(KafkaError.INVALID_RECORD, "An idempotent batch needs an epoch and a sequence number")
     return info
+
+
+def check_keys(batch: memoryview) -> None:
+    """Refuse a batch for a compacted topic with records that have no key.
+
+    Raises:
+        ApiError: there are such records, or those of the batch are damaged.
+    """
+    try:
+        messages = Cursor(batch, "", -1, 0, check_crcs=False).take(1 << 31)
+    except CorruptRecordError as error:
+        raise ApiError(KafkaError.INVALID_MSG, str(error)) from None
+    if keyless := [index for index, message in enumerate(messages) if message.key() is None]:
+        raise RecordsRefusedError(KafkaError.INVALID_RECORD, "A compacted topic takes no records without a key; "
+                                  f"{len(keyless)} of the batch have none", keyless)

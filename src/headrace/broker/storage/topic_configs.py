@@ -52,7 +52,8 @@ _LAGS = ("min.compaction.lag.ms", "max.compaction.lag.ms")
 
 TOPIC_CONFIGS: dict[str, ConfigRow] = {
     "cleanup.policy": ConfigRow(LIST, "delete", "log.cleanup.policy", ("delete", "compact"),
-                                about="With `compact` alone, no records are deleted by offset; nothing is compacted."),
+                                about="With `compact`, records without a key are refused; with it alone, none are "
+                                      "deleted by offset. Nothing is compacted."),
     "compression.gzip.level": ConfigRow(INT, "-1", "compression.gzip.level", ("-1", *"123456789")),
     "compression.lz4.level": ConfigRow(INT, "9", "compression.lz4.level", lowest=1, highest=17),
     "compression.type": ConfigRow(STRING, "producer", "compression.type",
@@ -81,7 +82,8 @@ TOPIC_CONFIGS: dict[str, ConfigRow] = {
                                         ("CreateTime", "LogAppendTime"), about="Whose clock stamps the records."),
     "min.cleanable.dirty.ratio": ConfigRow(DOUBLE, "0.5", "log.cleaner.min.cleanable.ratio", lowest=0, highest=1),
     "min.compaction.lag.ms": ConfigRow(LONG, "0", "log.cleaner.min.compaction.lag.ms", lowest=0),
-    "min.insync.replicas": ConfigRow(INT, "1", "min.insync.replicas", lowest=1),
+    "min.insync.replicas": ConfigRow(INT, "1", "min.insync.replicas", lowest=1,
+                                     about="With fewer nodes up, `acks=all` is refused."),
     "preallocate": ConfigRow(BOOLEAN, "false", "log.preallocate"),
     "remote.copy.lag.bytes": ConfigRow(LONG, "-1", "log.remote.copy.lag.bytes", lowest=-1),
     "remote.copy.lag.ms": ConfigRow(LONG, "0", "log.remote.copy.lag.ms", lowest=-1),
