@@ -22,8 +22,10 @@ def records(cluster: BrokerCluster) -> list[tuple[Any, Any]]:
 
 
 def write(cluster: BrokerCluster, key: bytes | None, value: bytes | None, codec: int = 0) -> None:
+    """As while the topic was not compacted: only then may a key be missing."""
     topic = cluster.catalog.topics[TOPIC]
-    topic.partitions[0].append(memoryview(write_batch([(0, 0, key, value, [])], codec=codec)), topic.configs, 0)
+    topic.partitions[0].append(memoryview(write_batch([(0, 0, key, value, [])], codec=codec)),
+                               topic.configs | {"cleanup.policy": "delete"}, 0)
 
 
 def test_each_change_is_a_record_in_confluent_s_format(cluster: BrokerCluster, ask: Ask) -> None:
