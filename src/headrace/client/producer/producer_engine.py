@@ -13,6 +13,7 @@ import concurrent.futures
 import contextlib
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -71,6 +72,7 @@ class ProducerEngine:
         self.buffer_pool = BufferPool(
             config["queue.buffering.max.messages"], config["queue.buffering.max.kbytes"] * 1024)
         self.deliveries = DeliveryReportQueue(self.buffer_pool, config["delivery.report.only.error"], on_change)
+        self._wanted = deque[str]()
         self.accumulators = TopicAccumulators(config, self.buffer_pool, self._want_topic, self._want_partitions)
         self.closed = self.forked = False
         self._looked_at = -math.inf
@@ -174,12 +176,16 @@ class ProducerEngine:
         self.wake()
 
     def _want_topic(self, topic: str) -> None:
-        self._loop.call_soon_threadsafe(self._ask_for, topic)
+        self._wanted.append(topic)
+        self._loop.call_soon_threadsafe(self._ask)
 
-    def _ask_for(self, topic: str) -> None:
-        self.client.metadata.want_topics([topic])
-        self._open_topics()
-        self._driver.wake()
+    def _ask(self) -> None:
+        """All topics that are wanted by now are asked for at once: each time, all that wait are looked at."""
+        wanted = [self._wanted.popleft() for _ in range(len(self._wanted))]
+        if wanted:
+            self.client.metadata.want_topics(wanted)
+            self._open_topics()
+            self._driver.wake()
 
     def _want_partitions(self) -> None:
         """A partition is not known: perhaps it is new. Who asks on and on asks the brokers as often as they may be."""

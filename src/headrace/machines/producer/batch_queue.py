@@ -113,6 +113,9 @@ class BatchState(Enum):
 
 _IN_QUEUE: Final = (BatchState.CLOSED, BatchState.SEALING, BatchState.QUEUED)
 _SENT: Final = (BatchState.IN_FLIGHT, BatchState.PURGED)
+_FEW_TOPICS: Final = 64
+_REST_S: Final = 5e-6
+"""For each topic, between two looks into the buffers of all: several times what it takes to look."""
 
 BATCH_TRANSITIONS: Final = Transitions("A batch", BatchState.CLOSED, {
     (BatchState.CLOSED, "seal"): BatchState.SEALING,
@@ -300,6 +303,7 @@ class BatchQueues:
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self.waits: dict[PartitionQueue, None] = {}
         self._held: dict[str, set[int]] = {}  # their partitions by topic: an open batch may grow until its turn comes
+        self._rests_until, self._looked = -math.inf, True  # of looks into the buffers of many topics
 
     def collect(self, now: float, everything: bool = False) -> bool:
         """Take batches that are full, have lingered, or are flushed out of the buffers into their queues.
@@ -314,9 +318,16 @@ class BatchQueues:
         """Take such batches out of the buffers, with their topics.
 
         While a partition has batches waiting, its open batch stays where it is and grows: behind a slow broker,
-        batches get larger instead of more.
+        batches get larger instead of more. The buffers of many topics are not looked into for each batch that is
+        opened: a thousand batches that linger would make a thousand looks into a thousand buffers.
         """
-        opened_before = math.inf if everything or self.flushing or self.collect_all_once else now - self.linger_s
+        at_once = everything or self.flushing or self.collect_all_once
+        self._looked = bool(at_once) or now >= self._rests_until
+        if not self._looked:
+            return []
+        if len(self._buffers) > _FEW_TOPICS:
+            self._rests_until = now + len(self._buffers) * _REST_S
+        opened_before = math.inf if at_once else now - self.linger_s
         self.collect_all_once = False
         found: list[tuple[str, UnsealedBatch]] = []
         for topic, buffer in list(self._buffers.items()):
@@ -431,8 +442,11 @@ class BatchQueues:
             soonest = min(soonest, queue.waiting[0].deadline)
             if queue.retry_at > now:
                 soonest = min(soonest, queue.retry_at)
+        if not self._looked:
+            return min(soonest, self._rests_until)
         linger_s = 0.0 if self.flushing else self.linger_s
+        lingers = math.inf
         for topic, buffer in self._buffers.items():
             if (lingered := buffer.next_deadline(linger_s, self._held.get(topic, ()))) is not None:
-                soonest = min(soonest, lingered)
-        return soonest
+                lingers = min(lingers, lingered)
+        return min(soonest, lingers if self.flushing else max(lingers, self._rests_until))

@@ -261,3 +261,25 @@ def test_only_a_producer_with_an_id_for_them_has_transactions(servers: str, tran
             assert outside.value.error == KafkaError._STATE
 
     run(servers, work, **({"transactional.id": transactional_id} if transactional_id else {}))
+
+
+def test_topics_that_become_wanted_at_once_are_asked_for_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each time, all records that wait are looked at: with two thousand topics that took 20 seconds."""
+    looks: list[None] = []
+    open_topics = ProducerEngine._open_topics
+
+    def looked(self: ProducerEngine) -> None:
+        looks.append(None)
+        open_topics(self)
+
+    async def work(around: Around) -> None:
+        wanted = {f"t{number}" for number in range(200)}
+        for topic in wanted:
+            around.produce(topic=topic)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(looks) == 1
+        assert wanted <= around.engine.client.metadata._topics
+
+    monkeypatch.setattr(ProducerEngine, "_open_topics", looked)
+    run(NOBODY, work)
