@@ -289,7 +289,7 @@ class Fetcher:
             return
         if action is FetchErrorAction.REPORT and state.attempts == 0:
             self._queue_error(state, KafkaError(code, f"Fetch from {state.topic}[{state.partition}] at offset "
-                                         f"{state.fetch_offset} failed: {KafkaError(code)}"))
+                                         f"{state.fetch_offset} failed: {KafkaError(code).str()}"))
         if state.replica == node:
             self._plan.leave_follower(state, now)
         self._plan.back_off(state, now)

@@ -286,7 +286,12 @@ def test_a_missing_permission_is_told_once_and_retried() -> None:
     for _ in range(3):
         bench.reply(bench.poll()[1], code=KafkaError.TOPIC_AUTHORIZATION_FAILED)
         bench.now += 10
-    assert [m.error() for m in bench.fetcher.take(10)] == [KafkaError.TOPIC_AUTHORIZATION_FAILED]
+    [message] = bench.fetcher.take(10)
+    error = message.error()
+    assert error == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert error is not None
+    why = KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED).str()
+    assert error.str() == f"Fetch from t[0] at offset 0 failed: {why}"
 
 
 def test_the_end_of_a_partition_is_told_once_per_visit() -> None:
