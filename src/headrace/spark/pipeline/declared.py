@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 __all__ = ["AT_LEAST_ONCE", "EMBEDDED", "EXACTLY_ONCE", "REGISTERED", "Input", "PipelineSpec", "RestartRule", "Sink",
-           "Step", "Trigger", "Write"]
+           "Step", "Trigger", "Write", "key_format"]
 
 EMBEDDED: Final = "embedded"
 AT_LEAST_ONCE: Final = "at_least_once"
@@ -46,8 +46,9 @@ class RestartRule:
     healthy_s: float = 300.0
 
 
-def _key_format(options: Mapping[str, str]) -> str:
-    return next((value.strip().lower() for name, value in options.items() if name.lower() == "key.format"), "")
+def key_format(options: Mapping[str, str]) -> str:
+    """The format of keys that options of a source or sink give; "raw" where they give none."""
+    return next((value.strip().lower() for name, value in options.items() if name.lower() == "key.format"), "") or "raw"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +94,6 @@ class Input:
     def title(self) -> str:
         """What errors call it."""
         return f"{'source' if self.streaming else 'table'} {self.name}"
-
-    @property
-    def key_format(self) -> str:
-        """The format of keys, where an option gives one."""
-        return _key_format(self.options)
 
     @property
     def is_decoded(self) -> bool:
@@ -161,11 +157,6 @@ class Sink:
     writes: tuple[Write, ...] = ()
     group: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def key_format(self) -> str:
-        """The format of keys, where an option gives one."""
-        return _key_format(self.options)
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -15,7 +15,15 @@ from typing import Final
 from headrace.config import is_secret
 from headrace.errors import ConfigError
 from headrace.spark.options import SinkOptions, SourceOptions
-from headrace.spark.pipeline.declared import AT_LEAST_ONCE, EMBEDDED, REGISTERED, Input, PipelineSpec, Sink
+from headrace.spark.pipeline.declared import (
+    AT_LEAST_ONCE,
+    EMBEDDED,
+    REGISTERED,
+    Input,
+    PipelineSpec,
+    Sink,
+    key_format,
+)
 
 __all__ = ["HIDDEN", "Endpoints", "shown"]
 
@@ -91,7 +99,7 @@ class Endpoints:
 
     def _clients(self, each: Input | Sink) -> dict[str, str]:
         options = {_KAFKA + name: value for name, value in self.kafka.items()}
-        if each.format in REGISTERED or each.key_format in REGISTERED:
+        if each.format in REGISTERED or key_format(each.options) in REGISTERED:
             options |= {_REGISTRY + name: value for name, value in self.registry.items()}
         return options
 

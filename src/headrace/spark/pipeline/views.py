@@ -14,15 +14,14 @@ import headrace.spark.spark_required  # noqa: F401 - the check is what it is for
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
-from headrace.spark.pipeline.declared import REGISTERED, Input, Sink, Write
+from headrace.spark.pipeline.declared import REGISTERED, Input, Sink, Write, key_format
 from headrace.spark.pipeline.progress import MALFORMED_METRIC, PARSED_METRIC
+from headrace.values.value_format import ValueFormat
 
 __all__ = ["as_records", "parsed", "writes_of"]
 
 _OWN = ("key", "topic", "partition", "offset", "timestamp")
 _NOT_VALUE = ("topic", "partition", "headers")
-_PLAIN = ("", "raw", "string")
-"""Formats of keys that are bytes or text."""
 
 
 def parsed(frame: DataFrame, source: Input) -> DataFrame:
@@ -96,8 +95,8 @@ def as_records(frame: DataFrame, sink: Sink, key: str) -> DataFrame:
         value = row if sink.format in REGISTERED else F.to_json(row, {"ignoreNullFields": "false"})
     columns = [value.alias("value")]
     if key:
-        is_plain = sink.key_format in _PLAIN
-        columns.append((F.expr(key).cast("string") if is_plain else F.expr(key)).alias("key"))
+        is_typed = ValueFormat("key", key_format(sink.options)).has_schema
+        columns.append((F.expr(key) if is_typed else F.expr(key).cast("string")).alias("key"))
     elif "key" in frame.columns:
         columns.append(F.col("key"))
     return frame.select(*columns, *(name for name in ("partition", "headers") if name in frame.columns))
