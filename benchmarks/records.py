@@ -155,7 +155,7 @@ def _appending(twin: Any, content: Content, codec: int | None, headers: Any = No
         append = buffer.append
         for key, value in zip(content.keys, content.values, strict=True):
             append(value, key, 0, TIME_MS, headers, callback)
-        return buffer if codec is None else [opened.seal(codec).data for opened in buffer.ready(math.inf)]
+        return buffer if codec is None else [opened.seal(codec).data for opened in buffer.open_batches.ready(math.inf)]
     return run
 
 
@@ -216,7 +216,7 @@ def _column_cases(content: Content, codec: int) -> list[Case]:
     def columns_in() -> object:
         buffer = _buffer(Native)
         arrow_rows.append_columns(buffer, keys, values, partitions, times)
-        return [opened.seal(codec).data for opened in buffer.ready(math.inf)]
+        return [opened.seal(codec).data for opened in buffer.open_batches.ready(math.inf)]
 
     return [
         Case("parse to Arrow, 7 columns", {OURS: lambda: arrow.to_arrow(plain, "topic", 0, 0)}, content.count),
@@ -263,7 +263,7 @@ def _reporting(twin: Any, content: Content) -> Action:
     buffer = _buffer(twin)
     for value in content.values:
         buffer.append(value, callback=print)
-    opened = buffer.ready(math.inf)[0]
+    opened = buffer.open_batches.ready(math.inf)[0]
     opened.seal()
     return lambda: opened.messages(0, 1, 0, None, 0.0)
 

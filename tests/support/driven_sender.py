@@ -32,7 +32,7 @@ class Leader:
         self.now = 1e9  # every record has lingered
         self.buffer_pool = BufferPool(1000, 1 << 20)
         self.buffer = RecordAccumulator("t", 1, self.buffer_pool)
-        self.batch_queues = BatchQueues({"t": self.buffer}, 0.0, math.inf)
+        self.batch_queues = BatchQueues(self.buffer.open_batches, 0.0, math.inf)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1) if transactions is None else \
             TransactionalSequences(transactions)
         self.sender = Sender(self.batch_queues, sequences, self, Limits(**limits), lambda n: 0.1, transactions)

@@ -16,6 +16,7 @@ from headrace.buffers import (
     fast_path,
     future_condition,
     loop_turns,
+    open_batches,
     record_accumulator,
     report_run,
     spin_wait,
@@ -26,7 +27,7 @@ from headrace.records import batch, builder, hashing, header, message
 from headrace.records.columns import capsules, columns, joined_rows
 
 _MODULES = (batch, buffer_pool, builder, capsules, closed_batch, column_input, columns, delivery_future, direct_lane,
-            fast_path, fetch_lane, future_condition, hashing, header, joined_rows, loop_turns, message,
+            fast_path, fetch_lane, future_condition, hashing, header, joined_rows, loop_turns, message, open_batches,
             record_accumulator, report_run, spin_wait, tether, tls_pipe)
 
 

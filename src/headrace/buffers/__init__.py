@@ -27,6 +27,7 @@ if TYPE_CHECKING or _PLAIN:
     from headrace.buffers.lanes.fetch_lane import FetchLane, FetchLanes
     from headrace.buffers.lanes.tls_pipe import Lendable, TlsPipe
     from headrace.buffers.loop_turns import LoopTurn, LoopTurns
+    from headrace.buffers.open_batches import OpenBatches
     from headrace.buffers.record_accumulator import WAKE, RecordAccumulator
     from headrace.buffers.report_run import ReportRun
     from headrace.buffers.spin_wait import SpinWait
@@ -46,6 +47,7 @@ else:
         FutureCondition,
         LoopTurn,
         LoopTurns,
+        OpenBatches,
         Polling,
         ProduceFastPath,
         RecordAccumulator,
@@ -77,6 +79,7 @@ __all__ = [
     "Lendable",
     "LoopTurn",
     "LoopTurns",
+    "OpenBatches",
     "Polling",
     "ProduceFastPath",
     "ProduceResult",

@@ -20,6 +20,7 @@ from headrace.buffers.lanes.fetch_lane import FetchLanes as FetchLanes
 from headrace.buffers.lanes.tls_pipe import TlsPipe as TlsPipe
 from headrace.buffers.loop_turns import LoopTurn as LoopTurn
 from headrace.buffers.loop_turns import LoopTurns as LoopTurns
+from headrace.buffers.open_batches import OpenBatches as OpenBatches
 from headrace.buffers.record_accumulator import WAKE as WAKE
 from headrace.buffers.record_accumulator import RecordAccumulator as RecordAccumulator
 from headrace.buffers.report_run import ReportRun as ReportRun

@@ -6,7 +6,8 @@
     ClosedBatch            a batch that left its accumulator, and the reports of its records
     ReportRun              those reports while they are served
     DeliveryFuture         what becomes of a record, for asyncio
-    RecordAccumulator      the open batches of a topic
+    RecordAccumulator      where a topic's records go
+    OpenBatches            the open batches of all topics
     FutureCondition        what guards a future
     DirectLane, ...        the way of a batch that its own thread sends
     TlsPipe                a TLS connection without its socket, lent with it
@@ -1708,6 +1709,68 @@ cdef class FetchLane:
         return True
 
 
+cdef inline bint is_held(ClosedBatch batch, dict held) except -1:
+    # Nothing is made here that the garbage collector counts: it would let other threads in.
+    partitions = held.get(batch.topic)
+    return partitions is not None and batch.partition in partitions
+
+
+@cython.final
+cdef class OpenBatches:
+    """The batches of all topics that take records, and those that are full. It guards the accumulators."""
+
+    cdef dict _open  # each with its accumulator, the oldest first
+    cdef dict _full  # the same
+    cdef bint _timed  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
+    cdef double _linger_s  # 0: a batch that is opened is sent at once
+    cdef double _flushed_at, _flushed_before  # when `send_open` sent a batch
+
+    def __init__(self, double linger_s=0.0):
+        self._open, self._full = {}, {}
+        self._linger_s = linger_s
+        self._flushed_at = self._flushed_before = -INFINITY
+
+    @cython.critical_section
+    def ready(self, opened_before=None, dict held=None):
+        cdef double limit
+        cdef list due = []
+        cdef dict taken
+        if opened_before is not None:
+            limit = opened_before
+            for batch in self._open:
+                if (<ClosedBatch> batch).opened_at > limit:
+                    break
+                if not held or not is_held(<ClosedBatch> batch, held):
+                    due.append(batch)
+            for batch in due:
+                (<RecordAccumulator> self._open[batch]).close(<ClosedBatch> batch)
+        taken, self._full = self._full, {}
+        for batch, accumulator in taken.items():
+            if (<RecordAccumulator> accumulator)._direct is not None:
+                (<RecordAccumulator> accumulator)._direct[(<ClosedBatch> batch).partition] = None
+        return list(taken)
+
+    @cython.critical_section
+    def next_deadline(self, double linger_s, dict held=None):
+        self._timed = True
+        if self._full:
+            return -INFINITY
+        for batch in self._open:
+            if not held or not is_held(<ClosedBatch> batch, held):
+                return (<ClosedBatch> batch).opened_at + linger_s
+        cdef double now = headrace_clock()
+        self._timed = now - self._flushed_before < self._linger_s
+        return now + self._linger_s if self._timed else None
+
+    def send_open(self):
+        for batch, accumulator in list(self._open.items()):
+            if batch in self._open:
+                if not (<RecordAccumulator> accumulator).send_directly((<ClosedBatch> batch).partition):
+                    return False
+                self._flushed_before, self._flushed_at = self._flushed_at, headrace_clock()
+        return not self._full
+
+
 @cython.final
 cdef class RecordAccumulator:
     """The open batches of one topic: where `produce()` puts records."""
@@ -1724,20 +1787,17 @@ cdef class RecordAccumulator:
     cdef list _sums  # of the partitions' weights up to each; None while all weigh alike
     cdef uint64_t _random
     cdef list _slots  # by partition: the open batch or None
-    cdef dict _open  # the same, the oldest first
-    cdef list _full
-    cdef bint _timed  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
+    cdef readonly OpenBatches open_batches
     cdef Block _scratch  # the headers of the record that is appended
     cdef list _direct  # by partition: the way of its batches that are alone, or None; None for all
-    cdef double _linger_s  # 0: a batch that is opened is sent at once
-    cdef double _flushed_at, _flushed_before  # when `send_open` sent a batch
     cdef Py_ssize_t _opened  # the partition whose batch was opened last
 
-    def __init__(self, topic, Py_ssize_t partition_count, BufferPool buffer_pool not None, *,
-                 partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000, Py_ssize_t batch_count=10_000,
-                 Py_ssize_t message_bytes=1_000_000, int64_t turn_ms=900_000, double linger_s=0.0, seed=None,
+    def __init__(self, topic, Py_ssize_t partition_count, BufferPool buffer_pool not None,
+                 OpenBatches open_batches=None, *, partitioner="consistent_random", Py_ssize_t batch_bytes=1_000_000,
+                 Py_ssize_t batch_count=10_000, Py_ssize_t message_bytes=1_000_000, int64_t turn_ms=900_000, seed=None,
                  on_no_partition=bool):
         self.topic = topic
+        self.open_batches = OpenBatches() if open_batches is None else open_batches
         self._on_no_partition = on_no_partition
         self._buffer_pool = buffer_pool
         self._hash = HASHES[partitioner]
@@ -1747,13 +1807,9 @@ cdef class RecordAccumulator:
         self._message_bytes = message_bytes
         self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
         self._turn_ms = turn_ms
-        self._linger_s = linger_s
-        self._flushed_at = self._flushed_before = -INFINITY
         self.sticky = -1
         self._slots = [None] * partition_count
         self.partition_count = partition_count
-        self._open = {}
-        self._full = []
         self._scratch = Block()
 
     def append(self, value=None, key=None, Py_ssize_t partition=-1, timestamp_ms=0, headers=None,
@@ -1770,7 +1826,7 @@ cdef class RecordAccumulator:
         cdef int64_t size
         cdef BufferPool pool = self._buffer_pool
         cdef int woken
-        with cython.critical_section(self, pool):
+        with cython.critical_section(self.open_batches, pool):
             raw_key = point_at(key, "key", &fields.key, &fields.key_size)
             raw_value = point_at(value, "value", &fields.value, &fields.value_size)
             size = (fields.key_size if fields.key_size > 0 else 0) + (
@@ -1791,43 +1847,36 @@ cdef class RecordAccumulator:
                 self.check(size, partition)
                 raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
             woken = self.put(partition, timestamp_ms, headrace_now_ns(), &fields, size, callback, None, counted_bytes)
-        if woken > 0 and self._direct is not None and self._linger_s == 0 and self.send_directly(self._opened):
+        if (woken > 0 and self._direct is not None and self.open_batches._linger_s == 0
+                and self.send_directly(self._opened)):
             woken = 0
         return woken
 
-    @cython.critical_section
     def lend(self, Py_ssize_t partition, DirectPartition way=None):
-        if self._direct is None:
-            self._direct = [None] * len(self._slots)
-        self._direct[partition] = way
-
-    def send_open(self):
-        cdef Py_ssize_t partition
-        if self._full or (self._open and self._direct is None):
-            return False
-        for partition in list(self._open):
-            if self._slots[partition] is not None:
-                if not self.send_directly(partition):
-                    return False
-                self._flushed_before, self._flushed_at = self._flushed_at, headrace_clock()
-        return True
+        with cython.critical_section(self.open_batches):
+            if self._direct is None:
+                self._direct = [None] * len(self._slots)
+            self._direct[partition] = way
 
     cdef bint send_directly(self, Py_ssize_t partition) except -1:
         # Send the open batch of a partition from this thread, if that may; False if the loop has to.
         cdef Batch sealed = Batch.__new__(Batch)  # before the looks: others may have a turn here
         cdef DirectLane lane
-        with cython.critical_section(self):  # the loop's thread may end the way, and let go of it, at this moment
+        cdef OpenBatches batches = self.open_batches
+        if self._direct is None:
+            return False
+        with cython.critical_section(batches):  # the loop's thread may end the way, and let go of it, at this moment
             way = self._direct[partition]
         if way is None:
             return False
         lane = (<DirectPartition> way)._lane
-        with cython.critical_section(self, lane):
+        with cython.critical_section(batches, lane):
             slot = self._slots[partition]
-            if (slot is None or self._full or self._direct[partition] is not way
+            if (slot is None or batches._full or self._direct[partition] is not way
                     or not lane.send(<DirectPartition> way, <ClosedBatch> slot, sealed)):
                 return False
             self._slots[partition] = None
-            del self._open[partition]
+            del batches._open[slot]
         if lane._rest is not None or not lane.push():
             surely(lane._on_rest)
         elif lane.failed and not lane._told and lane._replies is not None:
@@ -1875,7 +1924,7 @@ cdef class RecordAccumulator:
             batch = self.open(partition, now_ns)
             used = 0
             batch._builder.add(timestamp_ms, fields)
-            woken |= not self._timed
+            woken |= not self.open_batches._timed
         if at_random:
             self._turn_bytes += batch._builder._used - used
             self._turn_count += 1
@@ -1903,14 +1952,14 @@ cdef class RecordAccumulator:
         batch.opened_at = monotonic()
         batch._opened_ns = now_ns
         self._slots[partition] = batch
-        self._open[partition] = batch
+        self.open_batches._open[batch] = self
         self._opened = partition
         return batch
 
     cdef int close(self, ClosedBatch batch) except -1:
         self._slots[batch.partition] = None
-        del self._open[batch.partition]
-        self._full.append(batch)
+        del self.open_batches._open[batch]
+        self.open_batches._full[batch] = self
         return 0
 
     cdef inline bint is_at_random(self, int64_t key_size) noexcept:
@@ -1965,59 +2014,30 @@ cdef class RecordAccumulator:
                 low = middle + 1
         return low
 
-    @cython.critical_section
     def weigh(self, weights=None):
-        self._sums = None if weights is None else sums_of(weights, self.partition_count)
-        if weights is not None and self.sticky >= 0 and not any(weights[self.sticky:self.sticky + 1]):
-            self.sticky = -1
+        with cython.critical_section(self.open_batches):
+            self._sums = None if weights is None else sums_of(weights, self.partition_count)
+            if weights is not None and self.sticky >= 0 and not any(weights[self.sticky:self.sticky + 1]):
+                self.sticky = -1
 
-    @cython.critical_section
-    def ready(self, opened_before=None, held=()):
-        cdef double limit
-        cdef list full
-        if opened_before is not None and self._open:
-            limit = opened_before
-            for batch in list(self._open.values()):
-                if (<ClosedBatch> batch).opened_at > limit:
-                    break
-                if not held or (<ClosedBatch> batch).partition not in held:
-                    self.close(batch)
-        full = self._full
-        if self._direct is not None:
-            for batch in full:
-                self._direct[(<ClosedBatch> batch).partition] = None
-        self._full = []
-        return full
-
-    @cython.critical_section
-    def next_deadline(self, double linger_s, held=()):
-        self._timed = True
-        if self._full:
-            return -INFINITY
-        for batch in self._open.values():
-            if not held or (<ClosedBatch> batch).partition not in held:
-                return (<ClosedBatch> batch).opened_at + linger_s
-        cdef double now = headrace_clock()
-        self._timed = now - self._flushed_before < self._linger_s
-        return now + self._linger_s if self._timed else None
-
-    @cython.critical_section
     def grow(self, Py_ssize_t partition_count):
-        cdef Py_ssize_t added = partition_count - len(self._slots)
-        if added > 0:
-            self._slots += [None] * added
-            if self._direct is not None:
-                self._direct += [None] * added
-        if partition_count > self.partition_count:
-            self.partition_count = partition_count
+        cdef Py_ssize_t added
+        with cython.critical_section(self.open_batches):
+            added = partition_count - len(self._slots)
+            if added > 0:
+                self._slots += [None] * added
+                if self._direct is not None:
+                    self._direct += [None] * added
+            if partition_count > self.partition_count:
+                self.partition_count = partition_count
 
-    @cython.critical_section
     def shrink(self, Py_ssize_t partition_count):
         # The slots stay: open batches of partitions that are gone are taken out of them.
-        if 0 < partition_count < self.partition_count:
-            self.partition_count = partition_count
-            self._sums = None
-            self.sticky = -1
+        with cython.critical_section(self.open_batches):
+            if 0 < partition_count < self.partition_count:
+                self.partition_count = partition_count
+                self._sums = None
+                self.sticky = -1
 
 
 # Arrow's buffers into an accumulator. See the plain twin in `headrace.buffers.column_input`.
@@ -2193,7 +2213,7 @@ def append_columns(RecordAccumulator accumulator not None, int64_t start, int64_
     cdef bint values_only = key is None and partitions is None and timestamps is None and headers is None
     row = start
     try:
-        with cython.critical_section(accumulator, pool):
+        with cython.critical_section(accumulator.open_batches, pool):
             while row < stop:
                 if values_only:
                     put_values(accumulator, &value_source, &row, min(stop, row | 63), now_ns, listener)
@@ -2466,7 +2486,7 @@ cdef class AIOProduceFastPath:
             return self._otherwise(topic, value, key, partition, on_delivery, stamp, headers)
         if woken:
             self._wake()
-            if accumulator._full:
+            if accumulator.open_batches._full:
                 return yielded(self._yield_to_loop, delivery)
         accepted = Accepted.__new__(Accepted)
         accepted._delivery = delivery

@@ -202,7 +202,7 @@ class AIOProduceFastPath:
             return self._otherwise(topic, value, key, partition, on_delivery, stamp, headers)
         if woken:
             self._wake()
-            if accumulator.has_full:
+            if accumulator.open_batches.full:
                 return _yielded(self._yield_to_loop, delivery)
         return Accepted(delivery)
 

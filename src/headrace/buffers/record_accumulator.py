@@ -1,23 +1,22 @@
 """`RecordAccumulator`: the open batches of one topic, where `produce()` puts records. The plain twin of the native one.
 
-It must not know brokers, retries or sequences: the code that takes batches out keeps their order per partition.
-Read next on the way out: `headrace.machines.producer.batch_queue`.
+It must not know brokers, retries or sequences. Read next on the way out: `headrace.buffers.open_batches`, from which
+the batches of all topics are taken.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from headrace.buffers.buffer_pool import CALLBACK_BYTES, OVERHEAD_BYTES, BufferPool, cost_of, queue_full
 from headrace.buffers.closed_batch import ClosedBatch
 from headrace.buffers.delivery_future import DeliveryFuture
 from headrace.buffers.lanes.direct_lane import DirectPartition
+from headrace.buffers.open_batches import OpenBatches
 from headrace.buffers.refusals import milliseconds, no_partition, sums_of, too_large
 from headrace.records.builder import BatchBuilder
 from headrace.records.hashing import PARTITIONERS
@@ -26,7 +25,7 @@ from headrace.records.message import encode_headers, encode_text
 __all__ = ["WAKE", "RecordAccumulator"]
 
 WAKE = 1
-"""Flag of `RecordAccumulator.append`: a batch is full, or one was opened while `next_deadline` knew of none."""
+"""Flag of `RecordAccumulator.append`: a batch is full, or was opened while `OpenBatches.next_deadline` knew of none."""
 
 _NUMBERS_BYTES = 12  # of the varints of a record: about as many as there are at most
 _MASK = (1 << 64) - 1
@@ -42,18 +41,19 @@ class RecordAccumulator:
         topic: topic name.
         partition_count: number of partitions.
         buffer_pool: shared by all topics of a producer.
+        open_batches: the same; None for a topic that is alone.
         partitioner: a name in `headrace.records.hashing.PARTITIONERS`.
         batch_bytes: size of a batch before compression.
         batch_count: most records of a batch.
         message_bytes: largest record: key, value, headers.
         turn_ms: longest turn, in milliseconds; 0 chooses at random for each record.
-        linger_s: seconds that a batch which is opened waits for more records, also where the thread that appends might
-            send it.
         seed: of the random choices; None takes the system's randomness.
         on_no_partition: called where a record is refused because there is no such partition: it may be a new one.
 
     Attributes:
+        open_batches: where its batches are taken out.
         sticky: the partition whose turn it is; -1 if no record was left to chance yet, or the turn was ended.
+        direct: the ways of partitions whose lone batches are sent at once.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class RecordAccumulator:
         topic: str,
         partition_count: int,
         buffer_pool: BufferPool,
+        open_batches: OpenBatches | None = None,
         *,
         partitioner: str = "consistent_random",
         batch_bytes: int = 1_000_000,
         batch_count: int = 10_000,
         message_bytes: int = 1_000_000,
         turn_ms: int = 900_000,
-        linger_s: float = 0.0,
         seed: int | None = None,
         on_no_partition: Callable[[], object] = bool,
     ) -> None:
@@ -75,28 +75,20 @@ class RecordAccumulator:
         self.partition_count = partition_count
         self._on_no_partition = on_no_partition
         self._pool = buffer_pool
+        self.open_batches = OpenBatches() if open_batches is None else open_batches
+        self._lock = self.open_batches.lock
         self._hash, self._by_lot = PARTITIONERS[partitioner]
         self._batch_bytes = batch_bytes
         self._batch_count = batch_count
         self._message_bytes = message_bytes
         self._random = (int.from_bytes(os.urandom(8), "little") if seed is None else seed) or 1
         self._turn_ms = turn_ms
-        self._linger_s = linger_s
-        self._flushed_at = self._flushed_before = -math.inf  # monotonic seconds: when `send_open` sent a batch
         self._turn_began_ms = self._turn_bytes = self._turn_count = 0
         self._sums: list[int] | None = None
         self.sticky = -1
         self._open: dict[int, ClosedBatch] = {}
-        self._full: list[ClosedBatch] = []
-        self._timed = False  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
-        self._lock = threading.Lock()
-        self._direct: dict[int, DirectPartition] = {}  # the ways of partitions whose lone batches are sent at once
+        self.direct: dict[int, DirectPartition] = {}
         self._opened = -1  # the partition whose batch was opened last
-
-    @property
-    def has_full(self) -> bool:
-        """A full batch waits to be taken out."""
-        return bool(self._full)
 
     def append(
         self,
@@ -139,19 +131,9 @@ class RecordAccumulator:
     ) -> int:
         """`append`, with a timestamp that is an integer for sure."""
         woken = self.add_row(value, key, partition, timestamp_ms, headers, callback, None, counted_bytes)
-        if woken and self._direct and not self._linger_s and self._send_directly(self._opened):
+        if woken and self.direct and not self.open_batches.linger_s and self.send_directly(self._opened):
             return 0
         return woken
-
-    def send_open(self) -> bool:
-        """Send the open batches from this thread, without waiting for more records; False if the loop has to."""
-        if self._full:
-            return False
-        for partition in list(self._open):
-            if not self._send_directly(partition):
-                return False
-            self._flushed_before, self._flushed_at = self._flushed_at, time.monotonic()
-        return True
 
     def lend(self, partition: int, way: DirectPartition | None = None) -> None:
         """Let threads that append send a partition's batch by themselves when it is alone; None ends that.
@@ -159,17 +141,17 @@ class RecordAccumulator:
         What is in flight then is the lane's.
         """
         if way is not None:
-            self._direct[partition] = way
+            self.direct[partition] = way
         else:
-            self._direct.pop(partition, None)
+            self.direct.pop(partition, None)
 
-    def _send_directly(self, partition: int) -> bool:
+    def send_directly(self, partition: int) -> bool:
         """Send the open batch of a partition from this thread, if that may; False if the loop has to."""
         with self._lock:
-            way, batch = self._direct.get(partition), self._open.get(partition)
-            if way is None or batch is None or self._full or not way.lane.send(way, batch):
+            way, batch = self.direct.get(partition), self._open.get(partition)
+            if way is None or batch is None or self.open_batches.full or not way.lane.send(way, batch):
                 return False
-            del self._open[partition]
+            del self._open[partition], self.open_batches.open[batch]
         return True
 
     def add_row(
@@ -204,7 +186,7 @@ class RecordAccumulator:
                 batch.report_to(callback, time.monotonic())
             batch.join_run(listener)
             if batch.count >= self._batch_count:
-                self._close(batch)
+                self.close(batch)
                 woken = WAKE
         return woken
 
@@ -223,11 +205,12 @@ class RecordAccumulator:
         used = batch.size_bytes if batch is not None else 0
         if batch is None or not batch.append(timestamp_ms, key, value, headers):
             if batch is not None:
-                self._close(batch)
+                self.close(batch)
             builder = BatchBuilder(self._batch_bytes, self._batch_count)
             batch = self._open[partition] = ClosedBatch(self.topic, partition, time.monotonic(), builder)
+            self.open_batches.open[batch] = self
             batch.append(timestamp_ms, key, value, headers)
-            used, woken, self._opened = 0, 0 if self._timed else WAKE, partition
+            used, woken, self._opened = 0, 0 if self.open_batches.timed else WAKE, partition
         if at_random:
             self._turn_bytes += batch.size_bytes - used
             self._turn_count += 1
@@ -247,7 +230,7 @@ class RecordAccumulator:
             return 0
         batch, woken = self._open.get(self.sticky), 0
         if batch is not None and batch.size_bytes + size + _NUMBERS_BYTES > self._batch_bytes:
-            self._close(batch)
+            self.close(batch)
             woken = WAKE
         self.sticky = self._draw()
         self._turn_began_ms = now_ms
@@ -269,9 +252,10 @@ class RecordAccumulator:
             return x % self.partition_count
         return bisect_right(self._sums, x % self._sums[-1])
 
-    def _close(self, batch: ClosedBatch) -> None:
-        del self._open[batch.partition]
-        self._full.append(batch)
+    def close(self, batch: ClosedBatch) -> None:
+        """An open batch takes no more records. The caller holds the lock."""
+        del self._open[batch.partition], self.open_batches.open[batch]
+        self.open_batches.full[batch] = self
 
     def weigh(self, weights: Sequence[int] | None = None) -> None:
         """Set how likely each partition is to be drawn; the turn of one that is not to be drawn at all ends at once.
@@ -286,48 +270,6 @@ class RecordAccumulator:
             self._sums = None if weights is None else sums_of(weights, self.partition_count)
             if weights is not None and self.sticky >= 0 and not any(weights[self.sticky:self.sticky + 1]):
                 self.sticky = -1
-
-    def ready(self, opened_before: float | None = None, held: Collection[int] = ()) -> list[ClosedBatch]:
-        """Take out the batches that are due, in order per partition.
-
-        What is sent directly would overtake them: that ends for their partitions (`lend`).
-
-        Args:
-            opened_before: monotonic seconds; open batches whose first record came at or before it are taken as well,
-                all with `math.inf`, none with None.
-            held: partitions whose open batch stays, because earlier ones cannot be sent yet and it may still grow.
-        """
-        with self._lock:
-            if opened_before is not None:
-                for batch in [b for b in self._open.values() if b.opened_at <= opened_before]:
-                    if batch.partition not in held:
-                        self._close(batch)
-            full, self._full = self._full, []
-            for batch in full:
-                self._direct.pop(batch.partition, None)
-        return full
-
-    def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:
-        """When the oldest open batch has lingered, in monotonic seconds; -inf if a full one waits, None if none.
-
-        Args:
-            linger_s: seconds that a batch stays open.
-            held: partitions that do not count, as in `ready`.
-
-        The caller comes back by itself at that time, and is not woken for batches that are opened meanwhile. Where they
-        are sent by `send_open` one after the other, that is a time in which none can have lingered: who flushes behind
-        each record would wake the caller for nothing each time.
-        """
-        with self._lock:
-            oldest = min((b.opened_at for b in self._open.values() if b.partition not in held), default=None)
-            self._timed = bool(self._full) or oldest is not None
-            if self._full:
-                return -math.inf
-            if oldest is not None:
-                return oldest + linger_s
-            now = time.monotonic()
-            self._timed = now - self._flushed_before < self._linger_s
-            return now + self._linger_s if self._timed else None
 
     def grow(self, partition_count: int) -> None:
         """Partitions were added to the topic."""

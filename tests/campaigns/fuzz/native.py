@@ -165,7 +165,7 @@ def _buffer(twin: Any, taker: Taker) -> Any:
 def _drain(buffer: Any) -> Any:
     """The batches of a buffer as bytes, and their reports."""
     story = []
-    for opened in buffer.ready(math.inf):
+    for opened in buffer.open_batches.ready(math.inf):
         story += [opened.partition, opened.count, opened.size_bytes, opened.cost_bytes, opened.data_bytes]
         sealed = opened.seal(opened.count % 4)
         sealed.stamp(2**62, 1, 2**31 - 1, transactional=True)

@@ -211,7 +211,7 @@ def test_what_is_shorter_than_a_batch_is_not_written_to(twin: Any) -> None:
     "b = filled(); d = DeliveryFuture(None); b.reports.append(d); b.settle(fate()); raises(d.result); d.done()",
     "d = DeliveryFuture(None); raises(d.result); raises(lambda: d.__await__().send(None)); d.done(), d.cancelled()",
     "t = RecordAccumulator('t', 1, BufferPool(0, 99)); d = DeliveryFuture(None); t.append(b'v', callback=d); "
-    "b = t.ready(math.inf)[0]; b.settle(fate()); del b, t; d.result().value(), d.done()",
+    "b = t.open_batches.ready(math.inf)[0]; b.settle(fate()); del b, t; d.result().value(), d.done()",
     "t = RecordAccumulator('t', 4, BufferPool(0, 9)); raises(lambda: t.__init__('', 1 << 60, BufferPool(0, 9))); "
     "t.append('', '', 3)",
 ])
@@ -226,7 +226,7 @@ from headrace.records._batch import *
 def filled():
     buffer = RecordAccumulator("t", 4, BufferPool(0, 99999))
     buffer.append(b"x" * 900, callback=print)
-    return buffer.ready(math.inf)[0]
+    return buffer.open_batches.ready(math.inf)[0]
 
 def report(batch):
     return batch.messages(0, 1, 0, None, 1.0)

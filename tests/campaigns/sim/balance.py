@@ -116,11 +116,10 @@ class Simulation:
         pool = buffer_pool.BufferPool(0, 1 << 40)
         self.buffer = record_accumulator.RecordAccumulator(
             TOPIC, count, pool, seed=seed, batch_bytes=batch_bytes, turn_ms=turn_ms)
-        buffers: dict[str, Any] = {TOPIC: self.buffer}
-        batch_queues = BatchQueues(buffers, linger_s, math.inf)
+        batch_queues = BatchQueues(self.buffer.open_batches, linger_s, math.inf)
         self.sender = Sender(batch_queues, Sequences(True, 1.0, lambda attempt: 0.05), self.picture,
                              _LIMITS, lambda attempt: 0.05)
-        self.balance = PartitionLoadStats(buffers, batch_queues, self.picture, **how)
+        self.balance = PartitionLoadStats({TOPIC: self.buffer}, batch_queues, self.picture, **how)
         self._produced = itertools.count()
         self._order = itertools.count()
         self._events: list[tuple[float, int, Callable[[], None]]] = []

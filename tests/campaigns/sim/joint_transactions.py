@@ -101,12 +101,13 @@ class Task(Process):
         self.outcome: TaskReport | KafkaException | None = None
         self.order: dict[int, list[Row]] = defaultdict(list)
         self.reports: dict[Row, K | None] = {}
-        self.buffer = ModelBuffer(sim.partitions, rng.choice([1, 2, 4]) if sim.cluster.largest > 8 else 8, sim.sealed)
+        batch_count = rng.choice([1, 2, 4]) if sim.cluster.largest > 8 else 8
+        self.buffer = ModelBuffer(TOPIC, sim.partitions, batch_count, sim.sealed)
         self.joined = JoinedTransaction(
             lambda name: self._find(TRANSACTION, name), self, sim.request_timeout_s, sim.backoff)
         timeout_s = rng.choice([0.5, 2.0]) if sim.bounded else math.inf
         limits = Limits(-1, rng.choice([1, 2, 5]), 5000, sim.request_timeout_s, message_timeout_s=timeout_s)
-        self.batch_queues = BatchQueues({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s)
+        self.batch_queues = BatchQueues(self.buffer, rng.choice([0.0, 0.005]), timeout_s)
         self.sequences = JoinedSequences(self.joined)
         self.sender = Sender(self.batch_queues, self.sequences, self, limits, sim.backoff, self.joined)
         self.machines += [self.sender, self.joined]

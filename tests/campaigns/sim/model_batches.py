@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 
@@ -27,8 +27,8 @@ class ModelSealed:
 class ModelOpen:
     """A batch that takes records."""
 
-    def __init__(self, partition: int, opened_at: float, sealed: Callable[[list[int]], Any]) -> None:
-        self.partition = partition
+    def __init__(self, topic: str, partition: int, opened_at: float, sealed: Callable[[list[int]], Any]) -> None:
+        self.topic, self.partition = topic, partition
         self.opened_at = opened_at
         self.records: list[int] = []
         self._sealed = sealed
@@ -45,7 +45,7 @@ class ModelOpen:
         return self._sealed(self.records)
 
     def split(self, parts: list[int]) -> list[ModelOpen]:
-        made = [ModelOpen(self.partition, self.opened_at, self._sealed) for _ in set(parts)]
+        made = [ModelOpen(self.topic, self.partition, self.opened_at, self._sealed) for _ in set(parts)]
         for part, record in zip(parts, self.records, strict=True):
             made[part].records.append(record)
         return made
@@ -59,8 +59,9 @@ class ModelBuffer:
     """
 
     def __init__(
-        self, partitions: int, batch_count: int, sealed: Callable[[list[int]], Any] = ModelSealed
+        self, topic: str, partitions: int, batch_count: int, sealed: Callable[[list[int]], Any] = ModelSealed
     ) -> None:
+        self._topic = topic
         self.batch_count = batch_count
         self._sealed = sealed
         self._open: list[list[ModelOpen]] = [[] for _ in range(partitions)]
@@ -69,7 +70,7 @@ class ModelBuffer:
     def append(self, partition: int, record: int, now: float) -> None:
         batches = self._open[partition]
         if not batches or batches[-1].count >= self.batch_count:
-            batches.append(ModelOpen(partition, now, self._sealed))
+            batches.append(ModelOpen(self._topic, partition, now, self._sealed))
         batches[-1].records.append(record)
 
     def take_lone(self, partition: int) -> ModelOpen | None:
@@ -77,18 +78,19 @@ class ModelBuffer:
         batches = self._open[partition]
         return batches.pop() if len(batches) == 1 and batches[0].count == 1 else None
 
-    def ready(self, opened_before: float | None, held: Collection[int] = ()) -> list[ModelOpen]:
-        taken = []
+    def ready(self, opened_before: float | None, held: Mapping[str, Collection[int]]) -> list[ModelOpen]:
+        taken, kept = [], held.get(self._topic, ())
         for partition, batches in enumerate(self._open):
             while batches and (
                 batches[0].count >= self.batch_count
-                or (opened_before is not None and batches[0].opened_at <= opened_before and partition not in held)
+                or (opened_before is not None and batches[0].opened_at <= opened_before and partition not in kept)
             ):
                 taken.append(batches.pop(0))
         self.on_taken(taken)
         return taken
 
-    def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:
+    def next_deadline(self, linger_s: float, held: Mapping[str, Collection[int]]) -> float | None:
+        kept = held.get(self._topic, ())
         opened = [batches[0].opened_at for partition, batches in enumerate(self._open)
-                  if batches and partition not in held]
+                  if batches and partition not in kept]
         return min(opened) + linger_s if opened else None

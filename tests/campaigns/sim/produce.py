@@ -87,7 +87,7 @@ class Simulation:
         self.cluster.forgetful = self.idempotent and rng.random() < 0.1
         self.cluster.by_id = rng.random() < 0.7
         self.cluster.first_epoch = rng.choice([0, 0, 0, MAX_EPOCH, MAX_EPOCH - 1])
-        self.buffer = ModelBuffer(self.partitions, rng.choice([1, 2, 4]), self._sealed)
+        self.buffer = ModelBuffer(TOPIC, self.partitions, rng.choice([1, 2, 4]), self._sealed)
         self.partition_of: dict[int, int] = {}
         self.reports: dict[int, BatchDone] = {}
         self.failed: KafkaError | None = None
@@ -137,7 +137,7 @@ class Simulation:
         self.limits = Limits(
             self.acks, in_flight, rng.choice([700, 5000]), rng.choice([0.2, 1.0]), message_timeout_s=timeout_s)
         self.batch_queues = BatchQueues(
-            {TOPIC: self.buffer}, 0.0 if self.brisk else rng.choice([0.0, 0.005]), timeout_s,
+            self.buffer, 0.0 if self.brisk else rng.choice([0.0, 0.005]), timeout_s,
             0 if self.brisk or self.seed % 4 == 0 else _CODEC)
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
         return Sender(self.batch_queues, sequences, self.leaders, self.limits, self._backoff, lends=True)

@@ -75,13 +75,14 @@ class Producer:
         self.known: dict[Key, tuple[int | None, int]] = {
             key: (p.leader if p.leader >= 0 else None, p.leader_epoch) for key, p in sim.cluster.partitions.items()}
         self._generations = dict(sim.cluster.generations)
-        self.buffer = ModelBuffer(sim.partitions, rng.choice([1, 2, 4]) if sim.cluster.largest > 8 else 8, sim.sealed)
+        batch_count = rng.choice([1, 2, 4]) if sim.cluster.largest > 8 else 8
+        self.buffer = ModelBuffer(TOPIC, sim.partitions, batch_count, sim.sealed)
         self.machine = Transactions(
             self.name, sim.timeout_ms, self._finder(TRANSACTION, self.name), lambda group: self._finder(GROUP, group),
             self._features, sim.request_timeout_s, sim.backoff)
         timeout_s = rng.choice([0.5, 2.0]) if sim.bounded else math.inf
         limits = Limits(-1, rng.choice([1, 2, 5]), 5000, sim.request_timeout_s, message_timeout_s=timeout_s)
-        self.batch_queues = BatchQueues({TOPIC: self.buffer}, rng.choice([0.0, 0.005]), timeout_s)
+        self.batch_queues = BatchQueues(self.buffer, rng.choice([0.0, 0.005]), timeout_s)
         self.sender = Sender(self.batch_queues, TransactionalSequences(self.machine), self, limits,
                              sim.backoff, self.machine)
         self.machine.work = self.sender

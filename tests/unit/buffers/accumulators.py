@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 
-def make(twin: Any, partitions: int = 4, messages: int = 10**6, size: int = 10**9, **how: Any) -> tuple[Any, Any]:
+def make(twin: Any, partitions: int = 4, messages: int = 10**6, size: int = 10**9, linger_s: float = 0.0,
+         **how: Any) -> tuple[Any, Any]:
     pool = twin.BufferPool(messages, size)
-    return twin.RecordAccumulator("topic", partitions, pool, **how), pool
+    return twin.RecordAccumulator("topic", partitions, pool, twin.OpenBatches(linger_s), **how), pool
 
 
 def read(twin: Any, opened: Any) -> list[Any]:

@@ -75,7 +75,7 @@ def went_through(twin: Any, columns: list[Any], codec: int) -> list[Any]:
     count = len(columns[1])
     assert arrow_rows.append_columns(accumulator, *columns) == count
     found: list[list[Any]] = [[], [], []]
-    for opened in accumulator.ready(math.inf):
+    for opened in accumulator.open_batches.ready(math.inf):
         table, _ = arrow.to_arrow(opened.seal(codec).data, "topic", opened.partition, 0, headers=True)
         table.validate(full=True)
         assert table["partition"].to_pylist() == [opened.partition] * table.num_rows

@@ -58,7 +58,7 @@ def test_columns_come_back_as_they_went_in(twin: Any, kind: str, first: int) -> 
     accumulator = twin.RecordAccumulator("topic", 2, twin.BufferPool(10**6, 10**9))
     assert arrow_rows.append_columns(accumulator, *columns) == 40 - first
     rows = []
-    for opened in accumulator.ready(math.inf):
+    for opened in accumulator.open_batches.ready(math.inf):
         table, _ = arrow.to_arrow(opened.seal().data, "topic", opened.partition, 0, headers=True)
         rows += table.to_pylist()
     rows.sort(key=lambda row: row["timestamp"])
@@ -73,7 +73,8 @@ def test_missing_partitions_and_times_are_left_to_the_accumulator(twin: Any) -> 
     accumulator = twin.RecordAccumulator("topic", 9, twin.BufferPool(10**6, 10**9), seed=1)
     arrow_rows.append_columns(accumulator, None, pa.array([b"a", b"b"]), pa.array([None, 5], pa.int32()),
                          pa.array([None, 77], pa.int64()))
-    found = [(b.partition, *twin.Cursor(b.seal().data, "t", 0, 0).take(1)) for b in accumulator.ready(math.inf)]
+    found = [(b.partition, *twin.Cursor(b.seal().data, "t", 0, 0).take(1))
+             for b in accumulator.open_batches.ready(math.inf)]
     assert len(found) == 2
     assert [message.timestamp()[1] for partition, message in found if partition == 5] == [77]
     assert all(message.timestamp()[1] > 10**12 for partition, message in found if partition != 5)
@@ -94,7 +95,7 @@ def test_a_row_that_cannot_be_sent_is_an_error_behind_the_rows_before_it(twin: A
         arrow_rows.append_columns(accumulator, None, pa.array([b"a", b"b" * 11, b"c"]))
     with pytest.raises(KafkaException, match="no partition 2"):
         arrow_rows.append_columns(accumulator, None, pa.array([b"a", b"b"]), pa.array([1, 2], pa.int32()))
-    assert sum(opened.count for opened in accumulator.ready(math.inf)) == 2
+    assert sum(opened.count for opened in accumulator.open_batches.ready(math.inf)) == 2
 
 
 @pytest.mark.parametrize("columns", [
@@ -106,7 +107,7 @@ def test_columns_of_a_wrong_type_or_length_are_refused(twin: Any, columns: Any) 
     accumulator = twin.RecordAccumulator("topic", 2, twin.BufferPool(100, 10**9))
     with pytest.raises(TypeError):
         arrow_rows.append_columns(accumulator, *columns)
-    assert accumulator.ready(math.inf) == []
+    assert accumulator.open_batches.ready(math.inf) == []
 
 
 _HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -128,7 +129,7 @@ def test_what_a_null_list_of_headers_has_beneath_is_not_looked_at(twin: Any) -> 
     entries = pa.array([{"key": None, "value": b"x"}, {"key": "a", "value": b"y"}], _HEADERS.value_type)
     headers = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), entries, mask=pa.array([True, False]))
     assert arrow_rows.append_columns(accumulator, None, pa.array([b"1", b"2"]), headers=headers) == 2
-    sealed = accumulator.ready(math.inf)[0].seal()
+    sealed = accumulator.open_batches.ready(math.inf)[0].seal()
     assert [message.headers() for message in twin.Cursor(sealed.data, "topic", 0, 0).take(2)] == [None, [("a", b"y")]]
 
 

@@ -19,7 +19,7 @@ def test_the_pool_counts_keys_values_headers_and_a_constant(twin: Any) -> None:
     assert (pool.messages, pool.bytes) == (2, 3 + 3 + 4 + 2 * twin.OVERHEAD_BYTES)
     accumulator.append(None, callback=print)
     assert pool.bytes == 3 + 3 + 4 + 3 * twin.OVERHEAD_BYTES + twin.CALLBACK_BYTES
-    costs = [(opened.count, opened.cost_bytes) for opened in accumulator.ready(math.inf)]
+    costs = [(opened.count, opened.cost_bytes) for opened in accumulator.open_batches.ready(math.inf)]
     for cost in costs:
         pool.release(*cost)
     assert (pool.messages, pool.bytes) == (0, 0)
@@ -55,7 +55,7 @@ def test_who_is_far_ahead_of_the_brokers_is_told_so_and_callbacks_do_not_count(t
     assert not pool.is_far_ahead
     accumulator.append(bytes(99), headers={"h": b""})
     assert pool.is_far_ahead
-    batches = accumulator.ready(math.inf)
+    batches = accumulator.open_batches.ready(math.inf)
     assert pool.ahead_bytes == sum(opened.data_bytes for opened in batches) == (16 << 20) // size * size + size + 1
     for part in batches[0].split([number % 2 for number in range(batches[0].count)]):
         pool.answer(part.data_bytes)

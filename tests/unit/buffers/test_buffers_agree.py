@@ -41,7 +41,7 @@ def test_on_where_produced_records_go(
                 story.append(accumulator.append(value, key, partition, timestamp, headers, print if reported else None))
             except Exception as error:
                 story.append((type(error), str(error)))
-        for opened in [*accumulator.ready(None), *accumulator.ready(math.inf)]:
+        for opened in [*accumulator.open_batches.ready(None), *accumulator.open_batches.ready(math.inf)]:
             story.append((opened.partition, opened.count, opened.size_bytes, opened.cost_bytes, opened.data_bytes,
                           opened.reports, opened.runs))
             sealed = opened.seal(2)
@@ -71,7 +71,7 @@ def test_on_columns_in(native: Any, plain: Any, rows: list[Any]) -> None:
         count = twin.append_columns(accumulator, 0, half, *inputs, "one")
         if count == half:
             count += twin.append_columns(accumulator, half, len(rows), *inputs, "two")
-        stories.append((count, [(b.runs, bytes(b.seal().data)) for b in accumulator.ready(math.inf)]))
+        stories.append((count, [(b.runs, bytes(b.seal().data)) for b in accumulator.open_batches.ready(math.inf)]))
     assert stories[0] == stories[1]
     assert column_input.append_columns is plain.append_columns
 
@@ -114,7 +114,7 @@ def test_on_columns_of_values_alone(
             except KafkaException as refused:
                 story.append((str(refused), refused.appended))  # type: ignore[attr-defined]
         story.append((limits.messages, limits.bytes, limits.ahead_bytes, accumulator.sticky))
-        for opened in [*accumulator.ready(None), *accumulator.ready(math.inf)]:
+        for opened in [*accumulator.open_batches.ready(None), *accumulator.open_batches.ready(math.inf)]:
             story.append((opened.partition, opened.count, opened.size_bytes, opened.cost_bytes, opened.data_bytes,
                           opened.runs))
             sealed = opened.seal()

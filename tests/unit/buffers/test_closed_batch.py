@@ -21,7 +21,7 @@ def test_delivery_reports_tell_what_was_sent_and_where_it_is(twin: Any, codec: i
     accumulator, _ = make(twin, 2)
     for number in range(6):
         accumulator.append(f"v{number}", b"k", 1, 100 + number, [("h", b"x")], number if number % 2 else None)
-    opened, = accumulator.ready(math.inf)
+    opened, = accumulator.open_batches.ready(math.inf)
     assert opened.reports == [None, 1, None, 3, None, 5]
     opened.seal(codec)
     left = opened.messages(50, 1, -1, None, time.monotonic() + 1)
@@ -37,21 +37,21 @@ def test_delivery_reports_of_failed_batches_have_the_error_and_no_offset(twin: A
     accumulator, _ = make(twin, 1)
     accumulator.append(b"x", callback=print)
     error = KafkaError(KafkaError._MSG_TIMED_OUT)
-    (_, message), = accumulator.ready(math.inf)[0].messages(-1, 0, -1, error, 0.0)
+    (_, message), = accumulator.open_batches.ready(math.inf)[0].messages(-1, 0, -1, error, 0.0)
     assert (message.error(), message.offset(), message.latency(), message.value()) == (error, None, 0.0, b"x")
 
 
 def test_delivery_reports_have_the_brokers_time_when_it_sets_it(twin: Any) -> None:
     accumulator, _ = make(twin, 1)
     accumulator.append(b"x", callback=print)
-    (_, message), = accumulator.ready(math.inf)[0].messages(0, 2, 12345, None, 0.0)
+    (_, message), = accumulator.open_batches.ready(math.inf)[0].messages(0, 2, 12345, None, 0.0)
     assert message.timestamp() == (2, 12345)
 
 
 def test_batches_without_callbacks_keep_nothing(twin: Any) -> None:
     accumulator, _ = make(twin, 1)
     accumulator.append(b"x")
-    opened, = accumulator.ready(math.inf)
+    opened, = accumulator.open_batches.ready(math.inf)
     assert opened.reports is None
     assert list(opened.messages(0, 1, 0, None, 0.0)) == []
 
@@ -62,7 +62,7 @@ def divided(twin: Any, parts: list[int], codec: int = 0) -> tuple[Any, list[Any]
         headers = [("h", b"x"), ("n", None)] if number == 2 else None
         callback = number if number % 2 else None
         accumulator.append(f"v{number}", b"k" * number or None, 1, 100 - 7 * number, headers, callback)
-    opened, = accumulator.ready(math.inf)
+    opened, = accumulator.open_batches.ready(math.inf)
     opened.seal(codec)
     assert opened.cost_bytes == pool.bytes
     return opened, opened.split(parts)
@@ -107,9 +107,9 @@ def test_memory_of_batches_that_only_the_garbage_collector_finds_goes_back_to_it
     for _ in range(40):
         rows: list[Any] = []
         accumulator.append(b"x" * 100_000, callback=rows)
-        opened, = accumulator.ready(math.inf)
+        opened, = accumulator.open_batches.ready(math.inf)
         rows += [opened, opened.seal(), memoryview(opened.seal().data)]
         del opened, rows
     assert gc.collect() > 0
     accumulator.append(b"y" * 100_000)
-    assert read(twin, accumulator.ready(math.inf)[0]) == [b"y" * 100_000]
+    assert read(twin, accumulator.open_batches.ready(math.inf)[0]) == [b"y" * 100_000]

@@ -33,16 +33,16 @@ def test_each_call_has_its_runs_and_records_of_their_own_have_none(twin: Any) ->
     assert twin.append_columns(accumulator, 0, 3, None, values, None, None, None, "one") == 3
     assert twin.append_columns(accumulator, 0, 3, None, values, None, None, None, "two") == 3
     assert twin.append_columns(accumulator, 0, 3, None, values, None, None, None) == 3
-    assert [(b.count, b.runs) for b in accumulator.ready(math.inf)] == [
+    assert [(b.count, b.runs) for b in accumulator.open_batches.ready(math.inf)] == [
         (7, [(0, "one"), (2, None), (3, "one"), (6, "two")]), (5, [(0, "two"), (2, None)])]
     twin.append_columns(accumulator, 0, 2, None, values, None, None, None, "one")
     accumulator.append(b"alone")
     twin.append_columns(accumulator, 0, 3, None, values, None, None, None, "two")
-    (batch,) = accumulator.ready(math.inf)
+    (batch,) = accumulator.open_batches.ready(math.inf)
     assert [(part.count, part.runs) for part in batch.split([0, 1, 0, 1, 0, 1])] == [
         (3, [(0, "one"), (1, None), (2, "two")]), (3, [(0, "one"), (1, "two")])]
     accumulator.append(b"alone")
-    assert [b.runs for b in accumulator.ready(math.inf)] == [None]
+    assert [b.runs for b in accumulator.open_batches.ready(math.inf)] == [None]
 
 
 def test_an_error_says_how_many_rows_came_before_it(twin: Any) -> None:
@@ -74,7 +74,7 @@ def appended(twin: Any, *arguments: Any) -> list[tuple[Any, ...]]:
     rows = arguments[1] - arguments[0]
     assert twin.append_columns(accumulator, *arguments) == rows
     return [(opened.partition, m.key(), m.value(), m.headers(), m.timestamp()[1])
-            for opened in accumulator.ready(math.inf)
+            for opened in accumulator.open_batches.ready(math.inf)
             for m in twin.Cursor(bytes(opened.seal().data), "t", opened.partition, 0).take(rows)]
 
 
@@ -112,4 +112,4 @@ def test_rows_that_cannot_be_are_an_index_error(twin: Any, start: int, stop: int
     accumulator = twin.RecordAccumulator("t", 1, twin.BufferPool(100, 10_000))
     with pytest.raises(IndexError):
         twin.append_columns(accumulator, start, stop, None, cells(b"a", b"b"), None, None, None)
-    assert accumulator.ready(math.inf) == []
+    assert accumulator.open_batches.ready(math.inf) == []

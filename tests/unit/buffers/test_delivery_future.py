@@ -29,7 +29,7 @@ class Sent:
         accumulator = twin.RecordAccumulator("topic", 2, twin.BufferPool(0, 10**9))
         for number, delivery in enumerate(self.deliveries):
             accumulator.append(b"v%d" % number, b"k" * number or None, 1, 100 + number, [("h", b"x")], delivery)
-        self.opened = accumulator.ready(math.inf)[0]
+        self.opened = accumulator.open_batches.ready(math.inf)[0]
         self.opened.seal()
         self.on_unretrieved: list[KafkaError] = []
 
@@ -167,7 +167,7 @@ def test_other_callbacks_of_a_batch_are_left_where_they_are(twin: Any) -> None:
         delivery = twin.DeliveryFuture(new_future)
         for callback in (None, delivery, "theirs"):
             accumulator.append(b"x", callback=callback)
-        opened = accumulator.ready(math.inf)[0]
+        opened = accumulator.open_batches.ready(math.inf)[0]
         assert (opened.has_deliveries, opened.reports) == (True, [None, None, "theirs"])
         opened.settle(ProduceResult(5, 1, -1, None, 0.0, print))
         assert [(callback, message.offset()) for callback, message in opened.messages(5, 1, -1, None, 0.0)] == [
@@ -216,7 +216,7 @@ def test_a_delivery_that_nobody_keeps_is_gone_at_once_and_its_batch_is_settled_a
         for callback in (twin.DeliveryFuture(new_future), kept):
             accumulator.append(b"x", callback=callback)
         del callback
-        opened = accumulator.ready(math.inf)[0]
+        opened = accumulator.open_batches.ready(math.inf)[0]
         opened.settle(ProduceResult(5, 1, -1, None, 0.0, print))
         assert (await kept).offset() == 6
     run(body)

@@ -68,7 +68,7 @@ def test_the_loop_has_a_turn_when_a_batch_is_full_and_none_before(twin: Any) -> 
         assert turns == []
         await fast_path.produce("topic", b"v")
         assert turns == ["turn"]
-        assert len(fast_path.accumulator.ready()) == 1
+        assert len(fast_path.accumulator.open_batches.ready()) == 1
     run(body)
 
 
@@ -76,7 +76,7 @@ def test_produce_can_be_made_a_task(twin: Any) -> None:
     async def body() -> None:
         fast_path = FastPath(twin)
         deliveries = await asyncio.gather(*[asyncio.create_task(fast_path.produce("topic", b"v")) for _ in range(3)])
-        opened = fast_path.accumulator.ready(math.inf)[0]
+        opened = fast_path.accumulator.open_batches.ready(math.inf)[0]
         opened.settle(ProduceResult(0, 1, -1, None, 0.0, print))
         assert [delivery.result().offset() for delivery in deliveries] == [0, 1, 2]
     run(body)
@@ -87,7 +87,7 @@ def test_what_produce_gives_is_a_coroutine_that_is_awaited_once(twin: Any) -> No
         fast_path = FastPath(twin)
         accepted = fast_path.produce("topic", b"v")
         assert asyncio.iscoroutine(accepted)
-        assert len(fast_path.accumulator.ready(math.inf)) == 1  # it was appended by the call
+        assert len(fast_path.accumulator.open_batches.ready(math.inf)) == 1  # it was appended by the call
         assert isinstance(await accepted, twin.DeliveryFuture)
         with pytest.raises(RuntimeError, match="cannot reuse already awaited coroutine"):
             await accepted
@@ -112,7 +112,7 @@ def test_a_record_that_is_refused_is_left_to_the_other_way_and_the_others_are_ta
         calls = [fast_path.produce("topic", value) for value in (b"v", b"v" * 100, 5.5, b"v")]
         assert (await asyncio.gather(*calls))[1:3] == ["other", "other"]
         assert fast_path.others == [("topic", value, None, -1, None, 0, None) for value in (b"v" * 100, 5.5)]
-        assert fast_path.accumulator.ready(math.inf)[0].count == 2
+        assert fast_path.accumulator.open_batches.ready(math.inf)[0].count == 2
     run(body)
 
 
@@ -151,7 +151,7 @@ def test_the_loop_is_woken_for_a_new_batch_and_for_a_full_one(twin: Any) -> None
         produce("topic", b"v", partition=0)
         woken.append(len(wakes))
     assert woken == [1, 1, 2, 3]
-    assert (others, [batch.count for batch in accumulator.ready(math.inf)]) == ([], [3, 1])
+    assert (others, [batch.count for batch in accumulator.open_batches.ready(math.inf)]) == ([], [3, 1])
 
 
 def test_unknown_topics_and_a_full_pool_are_left_to_the_other_way(twin: Any) -> None:
@@ -161,7 +161,7 @@ def test_unknown_topics_and_a_full_pool_are_left_to_the_other_way(twin: Any) -> 
     produce("topic", b"w", on_delivery="told")
     assert others == [("unknown", b"v", b"k", 1, 7, {"a": b"b"}, "default"),
                       ("topic", b"w", None, -1, 0, None, "told")]
-    assert (len(wakes), accumulator.ready(math.inf)[0].reports) == (1, ["default"])
+    assert (len(wakes), accumulator.open_batches.ready(math.inf)[0].reports) == (1, ["default"])
 
 
 def test_what_is_refused_raises_and_is_left_to_nobody(twin: Any) -> None:
@@ -169,7 +169,7 @@ def test_what_is_refused_raises_and_is_left_to_nobody(twin: Any) -> None:
     for arguments, error in (((b"v" * 11,), KafkaException), ((5.5,), TypeError), ((b"v", None, 2), KafkaException)):
         with pytest.raises(error):
             produce("topic", *arguments)
-    assert (others, wakes, accumulator.ready(math.inf)) == ([], [], [])
+    assert (others, wakes, accumulator.open_batches.ready(math.inf)) == ([], [], [])
 
 
 def test_a_record_reports_to_its_own_callback_before_the_others_and_none_of_them_is_asked_whether_it_is_true(
@@ -181,7 +181,7 @@ def test_a_record_reports_to_its_own_callback_before_the_others_and_none_of_them
     produce("topic", b"2", partition=0, on_delivery=quiet)
     produce("topic", b"3", partition=0, on_delivery="told")
     produce("topic", b"4", partition=0)
-    first, second, *others = accumulator.ready(math.inf)[0].reports
+    first, second, *others = accumulator.open_batches.ready(math.inf)[0].reports
     assert first is quiet
     assert second is quiet
     assert others == ["told", "default"]

@@ -20,7 +20,7 @@ def test_records_of_a_partition_leave_in_the_order_of_append(twin: Any) -> None:
     for number in range(200):
         accumulator.append(b"%d" % number, None, number % 3)
     out: dict[int, list[bytes]] = {}
-    for opened in accumulator.ready(math.inf):
+    for opened in accumulator.open_batches.ready(math.inf):
         out.setdefault(opened.partition, []).extend(read(twin, opened))
     assert out == {p: [b"%d" % n for n in range(200) if n % 3 == p] for p in range(3)}
 
@@ -37,7 +37,7 @@ def test_a_record_that_the_pool_counts_already_has_room_and_costs_what_it_costs_
         with pytest.raises(KafkaException):
             accumulator.append(**refused, counted_bytes=24)
     assert (pool.messages, pool.bytes) == (1, 24 + 76)
-    opened, = accumulator.ready(math.inf)
+    opened, = accumulator.open_batches.ready(math.inf)
     assert (opened.count, opened.cost_bytes) == (2, 24 + 76)
 
 
@@ -45,19 +45,19 @@ def test_append_wakes_for_the_first_record_of_a_partition_and_for_a_full_batch(t
     accumulator, _ = make(twin, batch_count=3)
     assert [accumulator.append(b"x", None, 0) for _ in range(7)] == [1, 0, 1, 1, 0, 1, 1]
     assert accumulator.append(b"x", None, 1) == twin.WAKE
-    assert [opened.count for opened in accumulator.ready()] == [3, 3]
-    assert accumulator.ready() == []
+    assert [opened.count for opened in accumulator.open_batches.ready()] == [3, 3]
+    assert accumulator.open_batches.ready() == []
 
 
 def test_append_wakes_nobody_who_comes_by_himself_before_the_new_batch_has_lingered(twin: Any) -> None:
     accumulator, _ = make(twin, batch_count=3)
     assert accumulator.append(b"x", None, 0) == twin.WAKE
-    assert accumulator.next_deadline(5.0) is not None
+    assert accumulator.open_batches.next_deadline(5.0) is not None
     assert [accumulator.append(b"x", None, partition) for partition in (1, 2, 1, 1)] == [0, 0, 0, twin.WAKE]
-    assert [opened.count for opened in accumulator.ready(math.inf)] == [3, 1, 1]
-    assert accumulator.next_deadline(5.0) is None
+    assert [opened.count for opened in accumulator.open_batches.ready(math.inf)] == [3, 1, 1]
+    assert accumulator.open_batches.next_deadline(5.0) is None
     assert accumulator.append(b"x", None, 3) == twin.WAKE
-    assert accumulator.next_deadline(5.0, {3}) is None
+    assert accumulator.open_batches.next_deadline(5.0, {"topic": {3}}) is None
     assert accumulator.append(b"x", None, 2) == twin.WAKE
 
 
@@ -67,29 +67,30 @@ def test_ready_takes_open_batches_only_when_they_are_old_enough(twin: Any) -> No
     between = time.monotonic()
     time.sleep(0.002)
     accumulator.append(b"b", None, 1)
-    assert accumulator.next_deadline(10.0) <= between + 10.0
-    assert accumulator.ready(None) == []
-    first, = accumulator.ready(between)
+    assert accumulator.open_batches.next_deadline(10.0) <= between + 10.0
+    assert accumulator.open_batches.ready(None) == []
+    first, = accumulator.open_batches.ready(between)
     assert (first.topic, first.partition, first.count) == ("topic", 2, 1)
     assert first.opened_at <= between
-    second, = accumulator.ready(math.inf)
+    second, = accumulator.open_batches.ready(math.inf)
     assert second.partition == 1
-    assert accumulator.next_deadline(1.0) is None
+    assert accumulator.open_batches.next_deadline(1.0) is None
 
 
 def test_a_full_batch_is_due_at_once(twin: Any) -> None:
     accumulator, _ = make(twin, batch_count=1)
     accumulator.append(b"a")
-    assert accumulator.next_deadline(5.0) == -math.inf
+    assert accumulator.open_batches.next_deadline(5.0) == -math.inf
 
 
 def test_held_partitions_keep_their_open_batch(twin: Any) -> None:
     accumulator, _ = make(twin, batch_count=2)
     for partition in (0, 1, 1, 1):
         accumulator.append(b"x", None, partition)
-    assert [(b.partition, b.count) for b in accumulator.ready(math.inf, {1})] == [(1, 2), (0, 1)]
-    assert accumulator.next_deadline(1.0, {1}) is None
-    assert [(b.partition, b.count) for b in accumulator.ready(math.inf)] == [(1, 1)]
+    ready = accumulator.open_batches.ready(math.inf, {"topic": {1}})
+    assert [(b.partition, b.count) for b in ready] == [(1, 2), (0, 1)]
+    assert accumulator.open_batches.next_deadline(1.0, {"topic": {1}}) is None
+    assert [(b.partition, b.count) for b in accumulator.open_batches.ready(math.inf)] == [(1, 1)]
 
 
 def turns(taken: list[Any]) -> list[tuple[int, int]]:
@@ -101,7 +102,7 @@ def test_records_without_a_key_stay_on_a_partition_until_it_has_got_as_much_as_f
         accumulator, _ = make(twin, 50, seed=7, **limits)
         for _ in range(1000):
             accumulator.append(bytes(99))
-        full = accumulator.ready(math.inf)
+        full = accumulator.open_batches.ready(math.inf)
         assert {opened.count for opened in full} == {10}
         assert len({opened.partition for opened in full}) > 30
 
@@ -109,17 +110,17 @@ def test_records_without_a_key_stay_on_a_partition_until_it_has_got_as_much_as_f
 def test_a_batch_that_is_full_but_for_the_next_record_leaves_at_once(twin: Any) -> None:
     accumulator, _ = make(twin, 50, seed=7, batch_bytes=64 + 10 * 108)
     assert [accumulator.append(bytes(99)) for _ in range(12)] == [1, *[0] * 9, 1, 0]
-    assert [opened.count for opened in accumulator.ready()] == [10]
+    assert [opened.count for opened in accumulator.open_batches.ready()] == [10]
 
 
 def test_a_turn_outlives_the_batch_that_was_taken_from_it(twin: Any) -> None:
     accumulator, _ = make(twin, 50, seed=7, batch_count=10)
     for _ in range(4):
         accumulator.append(b"x")
-    first, = accumulator.ready(math.inf)
+    first, = accumulator.open_batches.ready(math.inf)
     for _ in range(7):
         accumulator.append(b"x")
-    second, third = accumulator.ready(math.inf)
+    second, third = accumulator.open_batches.ready(math.inf)
     assert turns([first, second]) == [(first.partition, 4), (first.partition, 6)]
     assert third.partition == accumulator.sticky != first.partition
 
@@ -133,14 +134,14 @@ def test_a_turn_with_an_older_open_batch_is_as_long_as_any(twin: Any) -> None:
     while accumulator.sticky == partition:
         accumulator.append(b"x")
     expected = [(partition, 10), (partition, 6), (accumulator.sticky, 1)]
-    assert sorted(turns(accumulator.ready(math.inf))) == sorted(expected)
+    assert sorted(turns(accumulator.open_batches.ready(math.inf))) == sorted(expected)
 
 
 def test_a_turn_ends_with_its_time_whatever_the_timestamps_are(twin: Any) -> None:
     accumulator, _ = make(twin, 1000, seed=7, turn_ms=0)
     for _ in range(50):
         accumulator.append(b"x")
-    assert len(accumulator.ready(math.inf)) > 40
+    assert len(accumulator.open_batches.ready(math.inf)) > 40
     accumulator, _ = make(twin, 1000, seed=7, turn_ms=20)
     seen = set()
     expires_at = time.monotonic() + 10
@@ -148,7 +149,7 @@ def test_a_turn_ends_with_its_time_whatever_the_timestamps_are(twin: Any) -> Non
         accumulator.append(b"x", None, -1, 5)
         seen.add(accumulator.sticky)
     assert len(seen) == 3
-    assert all(opened.count > 1 for opened in accumulator.ready(math.inf)[:2])
+    assert all(opened.count > 1 for opened in accumulator.open_batches.ready(math.inf)[:2])
 
 
 def test_the_clock_set_back_ends_a_turn(plain: Any, monkeypatch: Any) -> None:
@@ -165,7 +166,7 @@ def test_uniform_sticky_leaves_every_record_to_chance(twin: Any, key: Any) -> No
     accumulator, _ = make(twin, 50, partitioner="uniform_sticky", batch_count=10, seed=3)
     for _ in range(100):
         accumulator.append(b"x", key)
-    full = accumulator.ready()
+    full = accumulator.open_batches.ready()
     assert [opened.count for opened in full] == [10] * 10
     assert len({opened.partition for opened in full}) > 3
 
@@ -175,7 +176,7 @@ def test_random_draws_a_lot_for_each_record_with_a_key(twin: Any) -> None:
         accumulator, _ = make(twin, 50, partitioner="random", seed=3)
         for _ in range(100):
             accumulator.append(b"x", key)
-        assert (len(accumulator.ready(math.inf)) == 1) == few
+        assert (len(accumulator.open_batches.ready(math.inf)) == 1) == few
 
 
 @pytest.mark.parametrize("partitioner", ["consistent", "murmur2", "fnv1a"])
@@ -184,7 +185,7 @@ def test_partitioners_that_leave_nothing_to_chance_hash_the_missing_key(twin: An
     for _ in range(20):
         accumulator.append(b"x")
         accumulator.append(b"x", b"")
-    assert len(accumulator.ready(math.inf)) == 1
+    assert len(accumulator.open_batches.ready(math.inf)) == 1
 
 
 def test_the_empty_key_is_left_to_chance_by_consistent_random_alone(twin: Any) -> None:
@@ -192,7 +193,7 @@ def test_the_empty_key_is_left_to_chance_by_consistent_random_alone(twin: Any) -
         accumulator, _ = make(twin, 50, partitioner=partitioner, turn_ms=0)
         for _ in range(20):
             accumulator.append(b"x", b"")
-        assert (len(accumulator.ready(math.inf)) == 1) == fixed
+        assert (len(accumulator.open_batches.ready(math.inf)) == 1) == fixed
 
 
 def chi_square(counts: list[int], weights: list[int]) -> float:
@@ -208,7 +209,7 @@ def test_partitions_are_drawn_as_often_as_they_weigh(twin: Any, weights: Any) ->
     counts = [0] * 12
     for _ in range(20_000):
         accumulator.append(b"x", b"key")
-    for opened in accumulator.ready(math.inf):
+    for opened in accumulator.open_batches.ready(math.inf):
         counts[opened.partition] += opened.count
     expected = [1] * 12 if weights is None else weights + [0] * (12 - len(weights))
     assert all(count == 0 for count, weight in zip(counts, expected, strict=True) if not weight)
@@ -283,13 +284,13 @@ def test_partitions_that_are_gone_get_no_records_and_keep_those_that_they_have(t
     with pytest.raises(KafkaException) as caught:
         accumulator.append(b"v", None, 2)
     assert caught.value.error.code() == KafkaError._UNKNOWN_PARTITION
-    assert {opened.partition: opened.count for opened in accumulator.ready(math.inf)} == {0: 40, 2: 1, 3: 1}
+    assert {batch.partition: batch.count for batch in accumulator.open_batches.ready(math.inf)} == {0: 40, 2: 1, 3: 1}
     assert pool.messages == 42
     accumulator.grow(6)
     accumulator.lend(5)
     for partition in range(6):
         accumulator.append(b"v", None, partition)
-    assert sorted(opened.partition for opened in accumulator.ready(math.inf)) == list(range(6))
+    assert sorted(opened.partition for opened in accumulator.open_batches.ready(math.inf)) == list(range(6))
 
 
 def test_a_batch_of_a_partition_that_is_gone_may_have_its_own_way(twin: Any) -> None:
@@ -298,7 +299,7 @@ def test_a_batch_of_a_partition_that_is_gone_may_have_its_own_way(twin: Any) -> 
     accumulator.lend(3)
     accumulator.grow(3)
     accumulator.append(b"v", None, 2)
-    assert [opened.partition for opened in accumulator.ready(math.inf)] == [2]
+    assert [opened.partition for opened in accumulator.open_batches.ready(math.inf)] == [2]
 
 
 def test_a_topic_without_partitions_takes_nothing(twin: Any) -> None:
@@ -319,7 +320,7 @@ def test_wrong_types_are_refused_before_anything_is_kept(twin: Any, arguments: A
     accumulator, pool = make(twin)
     with pytest.raises(TypeError):
         accumulator.append(*arguments)
-    assert (pool.messages, accumulator.ready(math.inf)) == (0, [])
+    assert (pool.messages, accumulator.open_batches.ready(math.inf)) == (0, [])
 
 
 def test_a_negative_timestamp_is_an_error_and_zero_is_now(twin: Any) -> None:
@@ -329,7 +330,7 @@ def test_a_negative_timestamp_is_an_error_and_zero_is_now(twin: Any) -> None:
     before = time.time_ns() // 1_000_000
     accumulator.append(b"x")
     accumulator.append(b"y", None, 0, 77)
-    messages = twin.Cursor(accumulator.ready(math.inf)[0].seal().data, "t", 0, 0).take(2)
+    messages = twin.Cursor(accumulator.open_batches.ready(math.inf)[0].seal().data, "t", 0, 0).take(2)
     assert before <= messages[0].timestamp()[1] <= time.time_ns() // 1_000_000
     assert messages[1].timestamp() == (1, 77)
 
@@ -338,7 +339,7 @@ def test_a_negative_timestamp_is_an_error_and_zero_is_now(twin: Any) -> None:
 def test_text_and_buffers_are_taken_as_bytes(twin: Any, value: Any) -> None:
     accumulator, _ = make(twin, 1)
     accumulator.append(value, value)
-    message = twin.Cursor(accumulator.ready(math.inf)[0].seal().data, "t", 0, 0).take_one()
+    message = twin.Cursor(accumulator.open_batches.ready(math.inf)[0].seal().data, "t", 0, 0).take_one()
     assert (message.key(), message.value()) == (b"text", b"text")
 
 
@@ -354,8 +355,8 @@ def test_threads_may_append_while_another_takes(twin: Any) -> None:
     for thread in threads:
         thread.start()
     while any(thread.is_alive() for thread in threads):
-        taken += accumulator.ready(math.inf)
-    taken += accumulator.ready(math.inf)
+        taken += accumulator.open_batches.ready(math.inf)
+    taken += accumulator.open_batches.ready(math.inf)
     assert sum(opened.count for opened in taken) == pool.messages == 6000
     last: dict[tuple[int, bytes], int] = {}
     for opened in taken:
@@ -371,7 +372,7 @@ def test_records_with_a_key_go_where_the_partitioner_says(twin: Any, partitioner
     accumulator = twin.RecordAccumulator("topic", 1000, twin.BufferPool(10**6, 10**9), partitioner=partitioner)
     for _ in range(20):
         accumulator.append(b"value", key)
-    partitions = {opened.partition for opened in accumulator.ready(float("inf"))}
+    partitions = {opened.partition for opened in accumulator.open_batches.ready(float("inf"))}
     function, by_lot = PARTITIONERS[partitioner]
     if by_lot == "always":
         assert len(partitions) > 1

@@ -39,7 +39,7 @@ def test_the_default_of_librdkafka_is_crc_32(key: bytes, count: int) -> None:
 def test_a_producer_puts_a_key_where_the_function_says(place: Place, key: bytes, count: int) -> None:
     buffer = RecordAccumulator("t", count, BufferPool(10, 10_000), partitioner=place.__name__)
     buffer.append(b"v", key)
-    (opened,) = buffer.ready(float("inf"))
+    (opened,) = buffer.open_batches.ready(float("inf"))
     assert opened.partition == place(key, count)
 
 

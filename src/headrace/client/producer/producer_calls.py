@@ -440,7 +440,7 @@ class ProducerCalls(Generic[W]):
         engine, deliveries, this = self.engine, self.engine.deliveries, object()
         try:
             engine.flushes[this] = None
-            if not engine.accumulators.send_open():
+            if not engine.accumulators.open_batches.send_open():
                 engine.wake()
             watch_until = time.monotonic() + _SHORT_S
             if not self.serves():

@@ -89,8 +89,8 @@ class ProducerEngine:
         self._loop = asyncio.get_running_loop()
         self._topic_timer: asyncio.TimerHandle | None = None
         self._batch_queues = BatchQueues(
-            self.accumulators.all, config.seconds("linger.ms"), config.seconds("message.timeout.ms") or math.inf,
-            codec, level)
+            self.accumulators.open_batches, config.seconds("linger.ms"),
+            config.seconds("message.timeout.ms") or math.inf, codec, level)
         self._batch_queues.flushing = self.flushes
         self.transactions = self._make_transactions() if config["transactional.id"] else None
         self.statistics = ProducerStatistics(

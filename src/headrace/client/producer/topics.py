@@ -14,9 +14,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
-from uuid import UUID
 
-from headrace.buffers import CALLBACK_BYTES, BufferPool, RecordAccumulator
+from headrace.buffers import CALLBACK_BYTES, BufferPool, OpenBatches, RecordAccumulator
 from headrace.buffers.refusals import milliseconds, no_partition
 from headrace.client.producer.partitioning import choice_of
 from headrace.config import Config
@@ -108,6 +107,7 @@ class TopicAccumulators:
         open: accumulators by topic that take any caller's records; empty once the producer is closed, and always when a
             Python function chooses the partitions.
         all: accumulators by topic that may hold records.
+        open_batches: of all of them.
         by_function: a Python function chooses the partitions; it must see each record.
     """
 
@@ -117,6 +117,7 @@ class TopicAccumulators:
     ) -> None:
         self.open: dict[str, RecordAccumulator] = {}
         self.all: dict[str, RecordAccumulator] = {}
+        self.open_batches = OpenBatches(config.seconds("linger.ms"))
         self._config = config
         self._buffer_pool = buffer_pool
         self._want_topic = want_topic
@@ -129,7 +130,8 @@ class TopicAccumulators:
         self.by_function = self._choose is not None
         self._timeout_s = config.seconds("message.timeout.ms") or math.inf
         self._propagation_s = config.seconds("topic.metadata.propagation.max.ms")
-        self._ids: dict[str, UUID] = {}  # of topics, as they were seen last
+        self._cluster: Cluster | None = None  # as it was seen last
+        self._infos: dict[str, TopicInfo] = {}  # of `all`: what their partitions are from
         self._missed: dict[str, float] = {}  # when brokers first answered that they do not have a topic
 
     def append(
@@ -221,10 +223,12 @@ class TopicAccumulators:
 
     def on_cluster(self, cluster: Cluster) -> list[FailedRecord]:
         """New metadata came: give known topics their buffers. Returns the records that cannot be stored."""
-        for name, accumulator in self.all.items():
-            info = cluster.topics.get(name)
-            if info is not None and info.partitions:
-                self._fit(accumulator, info)
+        if cluster is not self._cluster:
+            self._cluster = cluster
+            for name, accumulator in self.all.items():
+                info = cluster.topics.get(name)
+                if info is not None and info is not self._infos[name] and info.partitions:
+                    self._fit(accumulator, info)
         failed: list[FailedRecord] = []
         for name in list(self._waiting):
             info = cluster.topics.get(name)
@@ -238,8 +242,8 @@ class TopicAccumulators:
 
     def _fit(self, accumulator: RecordAccumulator, info: TopicInfo) -> None:
         """Have a topic's partitions in the buffer. Only a topic made anew has fewer: else a broker lags behind."""
-        made_anew = info.topic_id != self._ids.get(info.name, info.topic_id)
-        self._ids[info.name] = info.topic_id
+        made_anew = info.topic_id != self._infos[info.name].topic_id
+        self._infos[info.name] = info
         if len(info.partitions) > accumulator.partition_count:
             accumulator.grow(len(info.partitions))
         elif made_anew:
@@ -315,11 +319,6 @@ class TopicAccumulators:
         self._lock = SteadyLock()
         self.refuse(refusal)
 
-    def send_open(self) -> bool:
-        """Send batches that wait for more records from this thread; False if the loop has to send any."""
-        left = [accumulator for accumulator in list(self.all.values()) if not accumulator.send_open()]
-        return not left
-
     def drop(self, error: KafkaError) -> list[FailedRecord]:
         """Take out all records that wait for their topic."""
         return [failed for name in list(self._waiting) for failed in self._fail(name, error)]
@@ -345,17 +344,17 @@ class TopicAccumulators:
 
     def _open(self, info: TopicInfo) -> list[FailedRecord]:
         """Move waiting records into a new accumulator, then publish it: no later record may overtake them."""
-        self._ids[info.name] = info.topic_id
+        self._infos[info.name] = info
         accumulator = RecordAccumulator(
             info.name,
             len(info.partitions),
             self._buffer_pool,
+            self.open_batches,
             partitioner="consistent_random" if self._choose is not None else self._config["partitioner"],
             batch_bytes=self._config["batch.size"],
             batch_count=self._config["batch.num.messages"],
             message_bytes=self._config["message.max.bytes"],
             turn_ms=self._config["sticky.partitioning.linger.ms"],
-            linger_s=self._config.seconds("linger.ms"),
             on_no_partition=self._look_again,
         )
         failed, watchers = [], []

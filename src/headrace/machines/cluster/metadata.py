@@ -2,13 +2,15 @@
 
 A caller that needs a topic asks for it with `want_topics()`; one that finds the picture wrong calls `refresh()`, or
 passes on the leader that a broker named in its error (`update_leader()`, KIP-951). Readers take the snapshot `cluster`,
-which is never changed, only replaced.
+which is never changed, only replaced. Topics that are new, or not usable yet, are asked for by themselves (KIP-526):
+among thousands of others, one more costs little.
 
 This module knows no sockets: the driver dials the brokers in `cluster.nodes`. Read next: `net.driver`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Any, Final
 from uuid import UUID
@@ -31,6 +33,7 @@ __all__ = ["LAGGING_S", "UNKNOWN_HOSTS_S", "Cluster", "HostsUnknown", "Metadata"
            "PartitionInfo", "TopicInfo"]
 
 _NO_UUID = UUID(int=0)
+_AT_ONCE: Final = -math.inf
 _FIRST_BOOTSTRAP_ID = -1000
 _REQUEST_TIMEOUT_S = 30.0
 _FAILED_ROUNDS_BEFORE_REBOOTSTRAP = 2
@@ -158,25 +161,25 @@ class Metadata:
         self._rebootstrap_after_s = max(rebootstrap_after_s, retries.first_s)
         self._topics: set[str] = set()
         self._all = False
-        self._due: float | None = float("-inf")  # the first picture is wanted at once
-        self._asked_at = float("-inf")
-        self._in_flight: Send | None = None
-        self._outdated = False  # something new was wanted while a request was in flight
+        self._due: float | None = _AT_ONCE  # of the whole picture: the first is wanted at once
+        self._asked_at = -math.inf
+        self._new: set[str] = set()  # wanted topics that are not in the picture as they are to be
+        self._new_due: float | None = None
+        self._in_flight: Send | None = None  # its context is the names that it asks for, None for the whole picture
         self._failures = 0
         self._unresolved = 0  # failures in a row for names that cannot be resolved
         self._seeking_since: float | None = None  # the first request without a good answer since
-        self._unsettled = 0  # replies in a row in which a wanted topic was not usable yet
-        self._forgotten: set[str] = set()  # topics of which an answer is believed only if it was asked for since
+        self._unsettled = 0  # replies in a row after which a wanted topic was not usable yet
+        self._forgotten: set[str] = set()  # topics of which no answer is believed that was asked for before
         self._missed: dict[str, float] = {}  # topics that brokers do not know any more, and since when
         self._events: list[Event] = []
         self.stirred = True
 
     def want_topics(self, names: Iterable[str]) -> None:
-        """Keep these topics in the picture, from now on. Ask at once if one of them is new."""
+        """Keep these topics in the picture, from now on. Ask at once for those that are new."""
         new = set(names) - self._topics
-        if new:
-            self._topics |= new
-            self._ask_at_once()
+        self._topics |= new
+        self._ask_for(new)
 
     def want_all(self, wanted: bool = True) -> None:
         """Keep all topics in the picture (subscription by pattern), or stop to."""
@@ -187,16 +190,19 @@ class Metadata:
     def want_only(self, names: Collection[str], *, every: bool) -> None:
         """Keep these topics in the picture, or every topic (subscription by pattern), and forget all others.
 
-        Ask at once if something is new.
+        Ask at once for what is new.
         """
-        missing = set(names) - (self.cluster.topics.keys() if every and self._all else self._topics)
-        if missing or (every and not self._all):
+        new = set(names) - (self.cluster.topics.keys() if every and self._all else self._topics)
+        if every and not self._all:
             self._ask_at_once()
         self._topics, self._all = set(names), every
+        self._new &= self._topics
+        self._ask_for(new)
 
     def unwant(self, names: Iterable[str]) -> None:
         """Forget topics that are not needed any more."""
         self._topics.difference_update(names)
+        self._new &= self._topics
 
     def forget(self, names: Collection[str]) -> None:
         """What is known of these topics may be out of date: know nothing until a broker that is asked now answers."""
@@ -207,7 +213,7 @@ class Metadata:
 
     def refresh(self, now: float) -> None:
         """The picture is wrong: ask again as soon as the retry backoff allows."""
-        if self._in_flight is None:
+        if self._in_flight is None or self._in_flight.context is not None:
             self._ask_by(max(now, self._asked_at + self._retries.first_s))
 
     def leader(self, topic: str, partition: int) -> tuple[int | None, int]:
@@ -256,29 +262,45 @@ class Metadata:
         again_at = self._starts_again_at()
         if again_at is not None and again_at <= now:
             self._start_again(now)
-        if self._in_flight is not None or self._due is None or self._due > now:
+        due = self._earliest()
+        if self._in_flight is not None or due is None or due > now:
             return ()
-        self._in_flight = Send(ANY_NODE, self._request(), _REQUEST_TIMEOUT_S, for_version=self._as_written)
-        self._asked_at, self._due, self._outdated = now, None, False
+        send = self._in_flight = Send(ANY_NODE, MetadataRequest(), _REQUEST_TIMEOUT_S, for_version=self._as_written)
+        send.request = self._request(send, whole=self._due is not None and self._due <= now)
+        if send.context is None:
+            self._asked_at = now
         self._seeking_since = now if self._seeking_since is None else self._seeking_since
-        return (self._in_flight,)
+        return (send,)
 
-    def _request(self) -> MetadataRequest:
-        topics = None if self._all else [MetadataRequestTopic(name=name) for name in sorted(self._topics)]
+    def _earliest(self) -> float | None:
+        due, new_due = self._due, self._new_due
+        return new_due if due is None else due if new_due is None else min(due, new_due)
+
+    def _request(self, send: Send, whole: bool) -> MetadataRequest:
+        """What is wanted by now: the whole picture, or what is new in it."""
+        self._new_due = None
+        if whole or self._all or len(self._new) == len(self._topics):
+            self._due = send.context = None
+            self._forgotten.clear()
+            names = None if self._all else self._topics
+        else:
+            names = send.context = set(self._new)
+            self._forgotten -= names
+        topics = None if names is None else [MetadataRequestTopic(name=name) for name in sorted(names)]
         return MetadataRequest(topics=topics, allow_auto_topic_creation=self._allow_auto_create)
 
     def _as_written(self, request: Request, version: int) -> Request:
         """What was wanted until the connection was open is asked for with the same request."""
         if not self._allow_auto_create:
             _check_creates_nothing(version)
-        if not self._outdated:
+        send = self._in_flight
+        if send is None or self._earliest() != _AT_ONCE:
             return request
-        self._outdated = False
-        return self._request()
+        return self._request(send, whole=send.context is None or self._due == _AT_ONCE)
 
     def deadline(self) -> float | None:
         """When to ask again."""
-        due, again_at = None if self._in_flight is not None else self._due, self._starts_again_at()
+        due, again_at = None if self._in_flight is not None else self._earliest(), self._starts_again_at()
         return due if again_at is None else again_at if due is None else min(due, again_at)
 
     def events(self) -> list[Event]:
@@ -296,15 +318,28 @@ class Metadata:
             self._on_failure(now, at_bootstrap=reply.error_code == KafkaError.REBOOTSTRAP_REQUIRED)
             return
         self._failures, self._seeking_since = 0, None
-        self._due = None if self._refresh_s is None else now + self._refresh_s
-        self._replace(self._picture(reply, now))
-        if self._outdated:
-            self._ask_by(now)
-        elif self._missed or any(self._unusable(name) for name in self._topics):
-            self._unsettled += 1
-            self._ask_by(now + self._retries.wait_s(self._unsettled))
-        else:
+        asked: set[str] | None = send.context
+        if asked is None and self._due is None and self._refresh_s is not None:
+            self._due = now + self._refresh_s
+        self._replace(self._picture(reply, asked, now))
+        self._new = {name for name in (self._topics if asked is None else self._new) if self._unusable(name)}
+        if not self._all:
+            self._new |= self._missed.keys() & self._topics
+        self._look_again(now)
+
+    def _look_again(self, now: float) -> None:
+        """Ask again for what was not as it is to be, after a while; what was wanted meanwhile is asked for at once."""
+        if self._earliest() == _AT_ONCE:
+            return
+        if not (self._new or (self._all and self._missed)):
             self._unsettled = 0
+            return
+        self._unsettled += 1
+        again_at = now + self._retries.wait_s(self._unsettled)
+        if self._all:
+            self._ask_by(again_at)
+        else:
+            self._new_due, self.stirred = again_at, True
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer: try another broker after the backoff, and in the end the bootstrap servers."""
@@ -325,7 +360,7 @@ class Metadata:
 
     def _on_failure(self, now: float, at_bootstrap: bool = False) -> None:
         self._failures += 1
-        self._due = now + self._retries.wait_s(self._failures)
+        self._due, self._new_due = now + self._retries.wait_s(self._failures), None  # the whole has what is new
         exhausted = self._failures >= _FAILED_ROUNDS_BEFORE_REBOOTSTRAP * len(self.cluster.nodes)
         if at_bootstrap or (exhausted and self._rebootstrap):
             nodes = {**self.cluster.nodes, **self._bootstrap}
@@ -344,8 +379,19 @@ class Metadata:
         self._in_flight, self._due, self._seeking_since = None, now, None
 
     def _ask_at_once(self) -> None:
-        self._outdated = self.stirred = True
-        self._due = float("-inf")
+        self.stirred = True
+        self._due = _AT_ONCE
+        self._unsettled = 0
+
+    def _ask_for(self, new: set[str]) -> None:
+        """Ask at once for topics that became wanted. Where all are in the picture, one by one would create them."""
+        if not new:
+            return
+        if self._all:
+            self._ask_at_once()
+            return
+        self._new |= new
+        self._new_due, self.stirred = _AT_ONCE, True
         self._unsettled = 0
 
     def _ask_by(self, when: float) -> None:
@@ -367,30 +413,45 @@ class Metadata:
             return True
         return any(partition.leader_id is None for partition in info.partitions.values())
 
-    def _picture(self, reply: MetadataResponse, now: float) -> Cluster:
-        nodes = {b.node_id: NodeAddress(b.node_id, b.host, b.port, b.rack) for b in reply.brokers}
-        if not self._outdated:
-            self._forgotten.clear()
+    def _picture(self, reply: MetadataResponse, asked: set[str] | None, now: float) -> Cluster:
         topics = {topic.name: self._topic(topic.name, topic) for topic in reply.topics
                   if topic.name is not None and topic.name not in self._forgotten}
-        self._keep_missed(topics, now)
+        self._keep_missed(topics, asked, now)
+        names = {info.topic_id: name for name, info in topics.items() if info.topic_id != _NO_UUID}
+        if asked is not None:
+            topics, names = self._with_others(topics, names, asked)
         return Cluster(
-            nodes=nodes,
+            nodes={b.node_id: NodeAddress(b.node_id, b.host, b.port, b.rack) for b in reply.brokers},
             controller_id=reply.controller_id if reply.controller_id >= 0 else None,
             cluster_id=reply.cluster_id,
             topics=topics,
-            names={info.topic_id: name for name, info in topics.items() if info.topic_id != _NO_UUID},
+            names=names,
             doubted=self._missed.keys(),
         )
 
-    def _keep_missed(self, topics: dict[str, TopicInfo], now: float) -> None:
+    def _with_others(
+        self, topics: dict[str, TopicInfo], names: dict[UUID, str], asked: set[str]
+    ) -> tuple[dict[str, TopicInfo], dict[UUID, str]]:
+        """What was not asked for stays as it was, if it is wanted still."""
+        all_topics, all_names = dict(self.cluster.topics), dict(self.cluster.names)
+        gone = asked if self._all else asked | (all_topics.keys() - self._topics)
+        for name in gone:
+            if (known := all_topics.pop(name, None)) is not None:
+                all_names.pop(known.topic_id, None)
+        all_topics.update(topics)
+        all_names.update(names)
+        return all_topics, all_names
+
+    def _keep_missed(self, topics: dict[str, TopicInfo], asked: set[str] | None, now: float) -> None:
         """Keep topics for a while that were there and that this broker does not know: others may know them still.
 
         Without that one broker that lags behind takes the partitions from a whole group.
         """
-        before, self._missed = self._missed, {}
-        for name, known in self.cluster.topics.items():
-            info = topics.get(name)
+        before, known_topics = self._missed, self.cluster.topics
+        self._missed = {} if asked is None else {
+            name: since for name, since in before.items() if name not in asked and name in self._topics}
+        for name in known_topics if asked is None else asked & known_topics.keys():
+            known, info = known_topics[name], topics.get(name)
             if info is known or known.error is not None:
                 continue
             if self._all if info is None else info.error == KafkaError.UNKNOWN_TOPIC_OR_PART:

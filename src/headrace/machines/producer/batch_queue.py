@@ -24,7 +24,7 @@ from headrace.machines.producer.partition_sequence import PartitionSequence
 from headrace.states import Transitions, from_each
 
 __all__ = [
-    "BATCH_TRANSITIONS", "BatchQueues", "BatchState", "Buffer", "DirectSend", "PartitionQueue", "ProducerBatch",
+    "BATCH_TRANSITIONS", "BatchQueues", "BatchSource", "BatchState", "DirectSend", "PartitionQueue", "ProducerBatch",
     "SealedBatch", "UnsealedBatch",
 ]
 
@@ -50,6 +50,7 @@ class SealedBatch(Protocol):
 class UnsealedBatch(Protocol):
     """What the producer needs of `buffers.ClosedBatch`: a batch that takes no more records and is not sealed yet."""
 
+    topic: str
     partition: int
     opened_at: float
 
@@ -72,14 +73,14 @@ class UnsealedBatch(Protocol):
         ...
 
 
-class Buffer(Protocol):
-    """What the queues need of `buffers.RecordAccumulator`."""
+class BatchSource(Protocol):
+    """What the queues need of `buffers.OpenBatches`. What is held are partitions, by topic."""
 
-    def ready(self, opened_before: float | None, held: Collection[int] = ()) -> list[Any]:
+    def ready(self, opened_before: float | None, held: Mapping[str, Collection[int]]) -> list[Any]:
         """Take out full batches, and open ones of partitions not held whose first record came by `opened_before`."""
         ...
 
-    def next_deadline(self, linger_s: float, held: Collection[int] = ()) -> float | None:
+    def next_deadline(self, linger_s: float, held: Mapping[str, Collection[int]]) -> float | None:
         """When the oldest open batch of partitions not held has lingered."""
         ...
 
@@ -88,7 +89,7 @@ class DirectSend(Protocol):
     """Threads that produce may send a partition's batches by themselves while they are alone (decision 0027)."""
 
     def take_back(self) -> None:
-        """What is in flight becomes the sender's."""
+        """What is in flight on the connection becomes the sender's."""
         ...
 
     def end(self) -> None:
@@ -113,9 +114,7 @@ class BatchState(Enum):
 
 _IN_QUEUE: Final = (BatchState.CLOSED, BatchState.SEALING, BatchState.QUEUED)
 _SENT: Final = (BatchState.IN_FLIGHT, BatchState.PURGED)
-_FEW_TOPICS: Final = 64
-_REST_S: Final = 5e-6
-"""For each topic, between two looks into the buffers of all: several times what it takes to look."""
+_NOTHING_HELD: Final[dict[str, set[int]]] = {}
 
 BATCH_TRANSITIONS: Final = Transitions("A batch", BatchState.CLOSED, {
     (BatchState.CLOSED, "seal"): BatchState.SEALING,
@@ -273,7 +272,7 @@ class BatchQueues:
     """All queues of a producer.
 
     Args:
-        buffers: the open batches by topic; others add to it.
+        source: the open batches of all topics; others add to it.
         linger_s: seconds that a batch which is not full waits for more records.
         message_timeout_s: seconds from the first record of a batch until it is given up; `math.inf` for ever.
         codec, level: how wire bytes are compressed; 0: not at all.
@@ -288,13 +287,13 @@ class BatchQueues:
 
     def __init__(
         self,
-        buffers: Mapping[str, Buffer],
+        source: BatchSource,
         linger_s: float,
         message_timeout_s: float,
         codec: int = 0,
         level: int = -1,
     ) -> None:
-        self._buffers = buffers
+        self._source = source
         self.flushing: object = False
         self.collect_all_once = False
         self.linger_s, self.message_timeout_s = linger_s, message_timeout_s
@@ -303,7 +302,6 @@ class BatchQueues:
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self.waits: dict[PartitionQueue, None] = {}
         self._held: dict[str, set[int]] = {}  # their partitions by topic: an open batch may grow until its turn comes
-        self._rests_until, self._looked = -math.inf, True  # of looks into the buffers of many topics
 
     def collect(self, now: float, everything: bool = False) -> bool:
         """Take batches that are full, have lingered, or are flushed out of the buffers into their queues.
@@ -314,31 +312,21 @@ class BatchQueues:
         self.enqueue(ready)
         return bool(ready)
 
-    def ready(self, now: float, everything: bool = False) -> list[tuple[str, UnsealedBatch]]:
-        """Take such batches out of the buffers, with their topics.
+    def ready(self, now: float, everything: bool = False) -> list[UnsealedBatch]:
+        """Take such batches out of the buffers.
 
         While a partition has batches waiting, its open batch stays where it is and grows: behind a slow broker,
-        batches get larger instead of more. The buffers of many topics are not looked into for each batch that is
-        opened: a thousand batches that linger would make a thousand looks into a thousand buffers.
+        batches get larger instead of more.
         """
         at_once = everything or self.flushing or self.collect_all_once
-        self._looked = bool(at_once) or now >= self._rests_until
-        if not self._looked:
-            return []
-        if len(self._buffers) > _FEW_TOPICS:
-            self._rests_until = now + len(self._buffers) * _REST_S
-        opened_before = math.inf if at_once else now - self.linger_s
         self.collect_all_once = False
-        found: list[tuple[str, UnsealedBatch]] = []
-        for topic, buffer in list(self._buffers.items()):
-            for opened in buffer.ready(opened_before, () if everything else self._held.get(topic, ())):
-                found.append((topic, opened))  # noqa: PERF401 - a comprehension would be a frame more in each step
-        return found
+        return self._source.ready(math.inf if at_once else now - self.linger_s,
+                                  _NOTHING_HELD if everything else self._held)
 
-    def enqueue(self, ready: Iterable[tuple[str, UnsealedBatch]]) -> None:
+    def enqueue(self, ready: Iterable[UnsealedBatch]) -> None:
         """Queue batches behind the others of their partitions."""
-        for topic, opened in ready:
-            queue = self.queue(topic, opened.partition)
+        for opened in ready:
+            queue = self.queue(opened.topic, opened.partition)
             self.has_waiting(queue)
             self.seal(queue.add(opened, opened.opened_at + self.message_timeout_s))
 
@@ -374,7 +362,10 @@ class BatchQueues:
         if queue.waiting:
             self.waits[queue] = None  # at the end of the round
         else:
-            self._held[queue.topic].discard(queue.partition)
+            held = self._held[queue.topic]
+            held.discard(queue.partition)
+            if not held:
+                del self._held[queue.topic]
 
     def queue(self, topic: str, partition: int) -> PartitionQueue:
         """The queue of a partition, made on first use."""
@@ -442,11 +433,5 @@ class BatchQueues:
             soonest = min(soonest, queue.waiting[0].deadline)
             if queue.retry_at > now:
                 soonest = min(soonest, queue.retry_at)
-        if not self._looked:
-            return min(soonest, self._rests_until)
-        linger_s = 0.0 if self.flushing else self.linger_s
-        lingers = math.inf
-        for topic, buffer in self._buffers.items():
-            if (lingered := buffer.next_deadline(linger_s, self._held.get(topic, ()))) is not None:
-                lingers = min(lingers, lingered)
-        return min(soonest, lingers if self.flushing else max(lingers, self._rests_until))
+        lingered = self._source.next_deadline(0.0 if self.flushing else self.linger_s, self._held)
+        return soonest if lingered is None else min(soonest, lingered)

@@ -142,6 +142,7 @@ class LoneBatches:
             batch_queues.message_timeout_s >= request_timeout_s + batch_queues.linger_s)
         self._offered: tuple[LoneLane, Send] | None = None
         self.lent: dict[PartitionQueue, None] = {}
+        self._lent_at: dict[int, DirectSend] = {}  # one by leader: what is lent there has one connection
 
     def poll(self, now: float) -> Send | None:
         """The request with the batch that is alone; None if there is no such batch: then what was ready is queued.
@@ -155,9 +156,9 @@ class LoneBatches:
         if len(ready) != 1:
             batch_queues.enqueue(ready)
             return None
-        topic, opened = ready[0]
-        lane = self._lanes.get((topic, opened.partition)) if self._updates == self._leaders.updates else None
-        queue = batch_queues.queue(topic, opened.partition) if lane is None else lane.queue
+        opened = ready[0]
+        lane = self._lanes.get((opened.topic, opened.partition)) if self._updates == self._leaders.updates else None
+        queue = batch_queues.queue(opened.topic, opened.partition) if lane is None else lane.queue
         batch = queue.add(opened, opened.opened_at + batch_queues.message_timeout_s)
         batch_queues.seal(batch)
         if lane is None and (lane := self._lane(batch)) is None:
@@ -213,6 +214,7 @@ class LoneBatches:
         """A `Lend` was carried out."""
         lane.queue.direct = direct
         self.lent[lane.queue] = None
+        self._lent_at[lane.leader] = direct
 
     def end_lending(self) -> None:
         """Have all batches come here again."""
@@ -220,12 +222,12 @@ class LoneBatches:
         for queue in list(self.lent):
             queue.end_direct()
         self.lent.clear()
+        self._lent_at.clear()
 
     def take_back(self) -> None:
         """Before anything is sent: what is in flight directly counts as in flight."""
-        for queue in list(self.lent):
-            if queue.direct is not None:
-                queue.direct.take_back()
+        for direct in list(self._lent_at.values()):
+            direct.take_back()
 
     def check_leaders(self) -> None:
         """The metadata may have changed: what was lent may not be the way to the leader any more."""

@@ -17,9 +17,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from headrace.errors import KafkaError
-from headrace.machines.cluster.metadata import Cluster
+from headrace.machines.cluster.metadata import Cluster, TopicInfo
 from headrace.machines.machine import Event, Send
 from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue
+from headrace.types.records import NodeAddress
 from headrace.wire.schema import Struct
 
 __all__ = ["PartitionLoadStats"]
@@ -78,6 +79,8 @@ class PartitionLoadStats:
         self._again: float | None = None
         self._weights: dict[str, list[int]] = {}  # of topics whose partitions are not all alike
         self._out: dict[str, set[int]] = {}  # by topic: partitions that are not to be drawn
+        self._infos: dict[str, TopicInfo | None] = {}  # what `_out` was made from
+        self._nodes: Mapping[int, NodeAddress] = {}
         self._stuck: set[int] = set()
         self._stuck_since: dict[int, float] = {}  # by broker: when it last settled a batch, or first had one to settle
         self._watched: dict[PartitionQueue, int] = {}  # had batches waiting, and how many were settled by then
@@ -89,7 +92,7 @@ class PartitionLoadStats:
         self._again = None
         if picture != self._seen:
             self._seen = picture
-            self._out.clear()
+            self._take_picture()
         elif now < self._looks_at:
             if busy or self._weights or self._watched:
                 self._again = self._looks_at
@@ -111,7 +114,9 @@ class PartitionLoadStats:
         lengths: dict[str, dict[int, int]] = {}
         for queue in busy if self._adaptive else ():
             lengths.setdefault(queue.topic, {})[queue.partition] = len(queue.waiting)
-        for topic, accumulator in list(self._accumulators.items()):
+        uneven = [topic for topic in self._accumulators if self._out.get(topic, True)]
+        for topic in {**dict.fromkeys(uneven), **lengths, **self._weights}:
+            accumulator = self._accumulators[topic]
             drawn = accumulator.sticky >= 0 or topic in self._weights  # else its records have keys
             weights = self._weigh(topic, accumulator.partition_count, lengths.get(topic, {}) if drawn else {})
             if weights == self._weights.get(topic):
@@ -121,6 +126,18 @@ class PartitionLoadStats:
                 self._weights[topic] = weights
             else:
                 del self._weights[topic]
+
+    def _take_picture(self) -> None:
+        """Topics that are as they were need no new look: one topic more changes nothing in a thousand others."""
+        cluster = self._metadata.cluster
+        if self._rack and cluster.nodes != self._nodes:
+            self._out.clear()
+        self._nodes = cluster.nodes
+        for topic in self._accumulators:
+            info = cluster.topics.get(topic)
+            if info is not self._infos.get(topic):
+                self._infos[topic] = info
+                self._out.pop(topic, None)
 
     def _weigh(self, topic: str, count: int, lengths: dict[int, int]) -> list[int] | None:
         """The weights of a topic's partitions, None if they are alike, or none can be reached."""

@@ -137,7 +137,7 @@ def test_a_request_is_byte_for_byte_that_of_the_codec(
 
 def test_what_was_sent_is_no_longer_to_be_taken_out(bench: Bench) -> None:
     assert bench.add() == 0
-    assert bench.accumulator.ready(NEVER) == []
+    assert bench.accumulator.open_batches.ready(NEVER) == []
     assert bench.pool.messages == 1  # until its report
 
 
@@ -145,7 +145,7 @@ def test_a_batch_that_was_taken_out_is_not_overtaken(twin: Any) -> None:
     bench = Bench(twin, most=1)
     bench.accumulator.lend(1, bench.way_of(1))
     assert (bench.add(b"one"), bench.add(b"two")) == (0, 1)
-    (taken,) = bench.accumulator.ready(NEVER)
+    (taken,) = bench.accumulator.open_batches.ready(NEVER)
     assert taken.partition == 0
     bench.take(replied(FROM, 7))
     assert bench.add(b"three") == 1
@@ -212,7 +212,7 @@ def test_stopping_gives_back_what_is_in_flight_in_order(bench: Bench) -> None:
     assert [m.value() for m in bench.twin.Cursor(sent, "t", 0, 0).take(9)] == [b"one", b"two"]
     assert (bench.lane.in_flight, bench.lane.stop()) == (0, ([], None))
     assert bench.add(b"three") == 1
-    assert [each.count for each in bench.accumulator.ready(NEVER)] == [1]
+    assert [each.count for each in bench.accumulator.open_batches.ready(NEVER)] == [1]
 
 
 def refused(twin: Any, case: str) -> tuple[Bench, bytes]:
@@ -243,7 +243,7 @@ def refused(twin: Any, case: str) -> tuple[Bench, bytes]:
 def test_what_may_not_be_sent_directly_stays_for_the_loop(twin: Any, case: str) -> None:
     bench, value = refused(twin, case)
     assert bench.add(value) == 1
-    (batch,) = bench.accumulator.ready(NEVER)
+    (batch,) = bench.accumulator.open_batches.ready(NEVER)
     assert [m.value() for m in twin.Cursor(batch.seal().data, "t", 0, 0).take(9)] == [value]
     assert bench.received() == b""
     bench.close()
@@ -255,7 +255,7 @@ def test_a_record_for_a_connection_that_is_gone_is_the_loops_and_through_tls_in_
     assert (bench.add(), bench.rests, bench.lane.in_flight) == ((0, 1, 1) if over_tls else (1, 0, 0))
     batches, rest = bench.lane.stop()
     assert (len(batches), bool(rest)) == (over_tls, over_tls)
-    assert len(bench.accumulator.ready(NEVER)) == 1 - over_tls
+    assert len(bench.accumulator.open_batches.ready(NEVER)) == 1 - over_tls
 
 
 def test_a_record_does_not_overtake_a_full_batch_of_its_partition(twin: Any) -> None:
@@ -265,7 +265,7 @@ def test_a_record_does_not_overtake_a_full_batch_of_its_partition(twin: Any) -> 
     bench.add(b"two")
     bench.lane.start(bench.lent, FROM, NEVER)
     assert bench.add(b"three") == 1
-    assert [each.count for each in bench.accumulator.ready(NEVER)] == [2, 1]
+    assert [each.count for each in bench.accumulator.open_batches.ready(NEVER)] == [2, 1]
     bench.close()
 
 

@@ -354,13 +354,13 @@ def test_open_batches_are_sent_when_they_are_asked_for(twin: Any, lingers: bool)
     reading = Replies(twin, linger_s=60.0 if lingers else 0.0)
     accumulator, pairs = reading.bench.accumulator, [(b"one", 0), (b"two", 0), (b"other", 1)]
     accumulator.lend(1, reading.bench.way_of(1))
-    assert accumulator.send_open()
+    assert accumulator.open_batches.send_open()
     woken = [accumulator.append(value, None, partition, 1_000) for value, partition in pairs]
     assert any(woken) == lingers
     time.sleep(0.02)
     before = time.monotonic()
-    assert accumulator.send_open()
-    assert (reading.lane.in_flight, accumulator.ready(1e12)) == (2 if lingers else 3, [])
+    assert accumulator.open_batches.send_open()
+    assert (reading.lane.in_flight, accumulator.open_batches.ready(1e12)) == (2 if lingers else 3, [])
     sent = reading.lane.stop()[0]
     assert [(batch.partition, batch.count) for _, batch, *_ in sent] == (
         [(0, 2), (1, 1)] if lingers else [(0, 1), (0, 1), (1, 1)])
@@ -377,22 +377,22 @@ def test_who_flushes_behind_each_record_does_not_wake_the_loop_for_batches_that_
 
     def flushed() -> int:
         woken: int = accumulator.append(b"v", None, 0, 1_000)
-        assert accumulator.send_open()
+        assert accumulator.open_batches.send_open()
         return woken
 
     assert flushed() == 1
-    assert accumulator.next_deadline(0.2) is None  # the first one says nothing about the next
+    assert accumulator.open_batches.next_deadline(0.2) is None  # the first one says nothing about the next
     assert flushed() == 1
     before = time.monotonic()
-    look_at = accumulator.next_deadline(0.0)  # also while somebody flushes
+    look_at = accumulator.open_batches.next_deadline(0.0)  # also while somebody flushes
     assert before + 0.2 <= look_at <= time.monotonic() + 0.2
     assert flushed() == 0
     assert accumulator.append(b"stays", None, 0, 1_000) == 0  # it has not lingered when the loop comes
-    assert accumulator.ready(look_at - 0.2) == []
-    assert look_at <= accumulator.next_deadline(0.2) <= time.monotonic() + 0.2
-    assert [batch.count for batch in accumulator.ready(1e12)] == [1]
+    assert accumulator.open_batches.ready(look_at - 0.2) == []
+    assert look_at <= accumulator.open_batches.next_deadline(0.2) <= time.monotonic() + 0.2
+    assert [batch.count for batch in accumulator.open_batches.ready(1e12)] == [1]
     time.sleep(0.25)
-    assert accumulator.next_deadline(0.2) is None
+    assert accumulator.open_batches.next_deadline(0.2) is None
     assert accumulator.append(b"later", None, 0, 1_000) == 1
     reading.close()
 
@@ -401,9 +401,9 @@ def test_open_batches_that_have_no_way_are_left_to_the_loop(twin: Any) -> None:
     reading = Replies(twin, linger_s=60.0)
     reading.bench.accumulator.append(b"one", None, 0, 1_000)
     reading.bench.accumulator.append(b"other", None, 1, 1_000)
-    assert not reading.bench.accumulator.send_open()
+    assert not reading.bench.accumulator.open_batches.send_open()
     assert reading.lane.in_flight == 1
-    assert [batch.partition for batch in reading.bench.accumulator.ready(1e12)] == [1]
+    assert [batch.partition for batch in reading.bench.accumulator.open_batches.ready(1e12)] == [1]
     reading.close()
 
 

@@ -488,7 +488,7 @@ def test_rows_are_appended_as_far_as_there_is_room_and_later_the_rest():
     buffer = RecordAccumulator("t", 1, pool)
     assert (rows.append_to(buffer), rows.done, rows.left) == (3, 3, 2)
     assert rows.append_to(buffer) == 0
-    (opened,) = buffer.ready(float("inf"))
+    (opened,) = buffer.open_batches.ready(float("inf"))
     pool.release(opened.count, opened.cost_bytes)
     assert (rows.append_to(buffer), rows.left) == (2, 0)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from headrace import KafkaError, KafkaException, KafkaSyncProducer, Producer, ProducerRecord
 from headrace.aio import AIOProducer
 from headrace.broker.faults import Action, Fault
+from headrace.buffers import OpenBatches
 from headrace.client.producer.partitioning import balance_of, choice_of
 from headrace.config import PRODUCER, Config
 from headrace.errors import ConfigError
@@ -242,7 +243,7 @@ def test_whatever_counts_as_a_whole_number_is_a_choice():
 def test_partitions_are_weighed_only_where_lots_are_drawn():
     def machines(**properties):
         config = Config(PRODUCER, {"bootstrap.servers": "localhost:1", **properties})
-        return balance_of(config, {}, BatchQueues({}, 0.0, 60.0), Metadata([("localhost", 1)]))
+        return balance_of(config, {}, BatchQueues(OpenBatches(), 0.0, 60.0), Metadata([("localhost", 1)]))
 
     assert len(machines(partitioner="uniform_sticky")) == 1
     assert len(machines(partitioner="consistent_random")) == 1  # records without a key are left to chance

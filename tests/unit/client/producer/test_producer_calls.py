@@ -23,12 +23,14 @@ class Config(dict):
 class Buffers:
     def __init__(self):
         self.open, self.all, self.by_function = {}, {}, False
-        self.watches = []
+        self.watches, self.open_batches = [], OpenBatches()
 
     def await_topic(self, topic, watch):
         self.watches.append(watch)
         return topic not in self.all
 
+
+class OpenBatches:
     def send_open(self):
         return False
 
@@ -295,7 +297,7 @@ def test_flush_serves_reports_until_nothing_is_under_way():
 
 def test_flush_wakes_the_loop_for_what_this_thread_could_not_send_and_for_what_lingers_again():
     engine = Engine(room=1)
-    engine.accumulators.send_open = lambda: True
+    engine.accumulators.open_batches.send_open = lambda: True
     calls = calls_of(engine)
     calls.append(RECORD, None)
     steps = calls.flush(time.monotonic() + 60)

@@ -28,7 +28,7 @@ class Producer:
         self.changes += 1
 
     def done(self, error=None, base_offset=7):
-        (opened,) = self.buffer.ready(math.inf)
+        (opened,) = self.buffer.open_batches.ready(math.inf)
         self.deliveries.add(BatchDone(ProducerBatch(PartitionQueue("t", 0), 0, opened, 0.0), error, base_offset))
 
 

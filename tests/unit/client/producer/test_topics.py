@@ -30,7 +30,8 @@ def append(around, value=b"v", key=None, partition=-1, callback=None, timestamp_
 
 
 def values(buffer):
-    return [m.value() for opened in buffer.ready(float("inf")) for _, m in opened.messages(0, 1, -1, None, 0.0)]
+    return [m.value() for opened in buffer.open_batches.ready(float("inf"))
+            for _, m in opened.messages(0, 1, -1, None, 0.0)]
 
 
 def test_a_topic_that_no_request_could_name_is_refused_and_not_asked_for():
@@ -292,8 +293,8 @@ def test_a_function_that_chooses_partitions_sees_each_record_and_no_buffer_is_op
     append(around, b"not asked", partition=0)
     assert around.made.open == {}
     assert seen == [("t", None, b"waits", 2), ("t", b"k", b"later", 2)]
-    assert sorted((opened.partition, opened.count) for opened in around.made.all["t"].ready(float("inf"))) == [
-        (0, 1), (1, 2)]
+    ready = around.made.open_batches.ready(float("inf"))
+    assert sorted((opened.partition, opened.count) for opened in ready) == [(0, 1), (1, 2)]
 
 
 def test_in_a_child_process_nothing_is_taken_although_somebody_held_the_lock():

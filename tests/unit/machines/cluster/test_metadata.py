@@ -115,7 +115,8 @@ def test_a_topic_wanted_before_a_request_is_written_is_asked_for_with_it() -> No
     assert names(written) == ["t", "u"]
     metadata.want_topics(["v"])
     metadata.on_reply(send, reply(topic("t"), topic("u")), 1.0)
-    assert names(exchange(metadata, reply(topic("t"), topic("u"), topic("v")), 1.0)) == ["t", "u", "v"]
+    assert names(exchange(metadata, reply(topic("v")), 1.0)) == ["v"]
+    assert metadata.cluster.topics.keys() == {"t", "u", "v"}
     assert ask(metadata, 100.0) is None
 
 
@@ -128,6 +129,132 @@ def test_nothing_is_asked_again_when_all_was_wanted_before_the_request_was_writt
     send.for_version(send.request, 12)
     metadata.on_reply(send, reply(topic("t")), 1.0)
     assert ask(metadata, 100.0) is None
+
+
+def test_a_new_topic_is_asked_for_by_itself_and_the_others_stay_as_they_were() -> None:
+    metadata = machine(refresh_s=300.0)
+    metadata.want_topics(["a", "b"])
+    exchange(metadata, reply(topic("a"), topic("b", topic_id=UUID(int=8))), 0.0)
+    before = metadata.cluster
+    metadata.want_topics(["c"])
+    assert names(exchange(metadata, reply(topic("c", topic_id=UUID(int=9)), nodes=(1, 2, 3)), 10.0)) == ["c"]
+    after = metadata.cluster
+    assert after.topics.keys() == {"a", "b", "c"}
+    assert (after.topics["a"], after.topics["b"]) == (before.topics["a"], before.topics["b"])
+    assert after.names == {ID: "a", UUID(int=8): "b", UUID(int=9): "c"}
+    assert set(after.nodes) == {1, 2, 3}
+    assert metadata.deadline() == 300.0, "the others are as old as they were"
+    assert names(exchange(metadata, reply(topic("a"), topic("b"), topic("c")), 300.0)) == ["a", "b", "c"]
+
+
+def test_only_topics_that_are_not_usable_yet_are_asked_for_again() -> None:
+    metadata = machine(refresh_s=300.0)
+    metadata.want_topics(["old", "new"])
+    absent = topic("new", error_code=KafkaError.UNKNOWN_TOPIC_OR_PART)
+    exchange(metadata, reply(topic("old"), absent), 0.0)
+    waits, now = [], 0.0
+    for _ in range(3):
+        deadline = metadata.deadline()
+        assert deadline is not None
+        waits.append(round(deadline - now, 3))
+        now = deadline
+        assert names(exchange(metadata, reply(absent), now)) == ["new"]
+    assert waits == [0.1, 0.2, 0.4]
+    deadline = metadata.deadline()
+    assert deadline is not None
+    exchange(metadata, reply(topic("new", topic_id=UUID(int=8))), deadline)
+    assert metadata.deadline() == 300.0
+    assert metadata.cluster.topics.keys() == {"old", "new"}
+
+
+def test_topics_that_nobody_wants_any_more_leave_the_picture_with_the_next_answer() -> None:
+    metadata = machine()
+    metadata.want_topics(["a", "b"])
+    exchange(metadata, reply(topic("a"), topic("b", topic_id=UUID(int=8))), 0.0)
+    metadata.unwant(["a"])
+    metadata.want_topics(["c"])
+    exchange(metadata, reply(topic("c", topic_id=UUID(int=9))), 1.0)
+    assert metadata.cluster.topics.keys() == {"b", "c"}
+    assert metadata.cluster.names.keys() == {UUID(int=8), UUID(int=9)}
+
+
+def test_a_topic_that_was_made_anew_between_two_wants_has_one_id() -> None:
+    metadata = machine()
+    metadata.want_topics(["a", "b"])
+    exchange(metadata, reply(topic("a"), topic("b", topic_id=UUID(int=8))), 0.0)
+    metadata.unwant(["a"])
+    metadata.want_topics(["a"])
+    assert names(exchange(metadata, reply(topic("a", topic_id=UUID(int=9))), 1.0)) == ["a"]
+    assert metadata.cluster.names == {UUID(int=9): "a", UUID(int=8): "b"}
+
+
+def test_a_picture_that_is_wrong_is_asked_for_as_a_whole_although_a_new_topic_is_under_way() -> None:
+    metadata = machine()
+    metadata.want_topics(["a"])
+    exchange(metadata, reply(topic("a")), 0.0)
+    metadata.want_topics(["b"])
+    send = ask(metadata, 5.0)
+    assert send is not None
+    metadata.refresh(5.0)
+    metadata.on_reply(send, reply(topic("b", topic_id=UUID(int=8))), 5.1)
+    assert names(exchange(metadata, reply(topic("a"), topic("b")), 5.1)) == ["a", "b"]
+
+
+def test_after_a_failure_the_whole_picture_is_asked_for_with_what_was_new() -> None:
+    metadata = machine()
+    metadata.want_topics(["a"])
+    exchange(metadata, reply(topic("a")), 0.0)
+    metadata.want_topics(["b"])
+    send = ask(metadata, 5.0)
+    assert send is not None
+    metadata.on_error(send, KafkaError(KafkaError._TRANSPORT), 5.0)
+    deadline = metadata.deadline()
+    assert deadline is not None
+    assert deadline > 5.0
+    assert names(exchange(metadata, reply(topic("a"), topic("b")), deadline)) == ["a", "b"]
+
+
+def test_where_all_topics_are_in_the_picture_none_is_asked_for_by_its_name() -> None:
+    metadata = machine(allow_auto_create=True)
+    metadata.want_all()
+    exchange(metadata, reply(topic("a")), 0.0)
+    metadata.want_topics(["gone"])
+    assert names(exchange(metadata, reply(topic("a")), 1.0)) is None, "by name it would be made"
+    deadline = metadata.deadline()
+    assert deadline is not None
+    assert names(exchange(metadata, reply(topic("a")), deadline)) is None
+
+
+def test_a_forgotten_topic_is_not_believed_from_an_answer_about_new_ones() -> None:
+    metadata = machine()
+    metadata.want_topics(["a", "b"])
+    exchange(metadata, reply(topic("a"), topic("b", topic_id=UUID(int=8))), 0.0)
+    metadata.want_topics(["c"])
+    send = ask(metadata, 1.0)
+    assert send is not None
+    metadata.forget(["a"])
+    metadata.on_reply(send, reply(topic("c", topic_id=UUID(int=9))), 1.1)
+    assert metadata.cluster.topics.keys() == {"b", "c"}
+    assert names(exchange(metadata, reply(topic("a"), topic("b"), topic("c")), 1.1)) == ["a", "b", "c"]
+    assert metadata.cluster.topics.keys() == {"a", "b", "c"}
+
+
+def test_a_topic_that_one_broker_does_not_know_is_asked_for_again_by_itself() -> None:
+    metadata = machine(refresh_s=300.0)
+    metadata.want_topics(["a", "b"])
+    exchange(metadata, reply(topic("a"), topic("b", topic_id=UUID(int=8))), 0.0)
+    unknown = topic("a", error_code=KafkaError.UNKNOWN_TOPIC_OR_PART)
+    exchange_again(metadata, reply(unknown, topic("b", topic_id=UUID(int=8))), 10.0)
+    assert metadata.cluster.doubted == {"a"}
+    deadline = metadata.deadline()
+    assert deadline is not None
+    assert names(exchange(metadata, reply(unknown), deadline)) == ["a"]
+    assert metadata.cluster.doubted == {"a"}
+    assert metadata.cluster.topics["a"].error is None
+    metadata.refresh(20.0)
+    exchange(metadata, reply(unknown, topic("b", topic_id=UUID(int=8))), 20.0)
+    assert metadata.cluster.topics["a"].error == KafkaError.UNKNOWN_TOPIC_OR_PART
+    assert metadata.cluster.doubted == set()
 
 
 def test_a_topic_wanted_while_a_request_is_in_flight_is_asked_for_after_it() -> None:

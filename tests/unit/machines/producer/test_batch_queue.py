@@ -10,12 +10,12 @@ from headrace.machines.producer.batch_queue import BatchQueues, BatchState, Part
 
 def opened(**fields):
     sealed = SimpleNamespace(size_bytes=80, data=b"", stamp=lambda *a: None)
-    return SimpleNamespace(**{"partition": 0, "opened_at": 0.0, "count": 1, "size_bytes": 100,
+    return SimpleNamespace(**{"topic": "t", "partition": 0, "opened_at": 0.0, "count": 1, "size_bytes": 100,
                               "seal": lambda codec=0, level=-1: sealed, **fields})
 
 
 class Buffer:
-    """A topic's open batches, as the accumulator sees them."""
+    """Open batches, as the queues see them."""
 
     def __init__(self):
         self.open = []
@@ -23,17 +23,19 @@ class Buffer:
     def add(self, partition=0, opened_at=0.0, count=1, full=False):
         self.open.append(opened(partition=partition, opened_at=opened_at, count=count, full=full))
 
-    def ready(self, opened_before, held=()):
-        taken = [b for b in self.open if b.full or (b.opened_at <= opened_before and b.partition not in held)]
+    def ready(self, opened_before, held):
+        taken = [b for b in self.open
+                 if b.full or (b.opened_at <= opened_before and b.partition not in held.get(b.topic, ()))]
         self.open = [b for b in self.open if b not in taken]
         return taken
 
-    def next_deadline(self, linger_s, held=()):
-        return min((b.opened_at + linger_s for b in self.open if b.partition not in held), default=None)
+    def next_deadline(self, linger_s, held):
+        return min((b.opened_at + linger_s for b in self.open if b.partition not in held.get(b.topic, ())),
+                   default=None)
 
 
 def accumulator(buffer, linger_s=0.02, message_timeout_s=10.0, codec=0):
-    return BatchQueues({"t": buffer}, linger_s, message_timeout_s, codec, 9)
+    return BatchQueues(buffer, linger_s, message_timeout_s, codec, 9)
 
 
 def three_in_flight(queue: PartitionQueue) -> list[ProducerBatch]:
@@ -198,45 +200,3 @@ def test_behind_a_batch_that_waits_the_open_one_grows():
     made.collect(2.0)
     assert len(made.waiting()) == 1
     assert buffer.open == []
-
-
-class Counting(Buffer):
-    """A buffer that notes how often it is looked into."""
-
-    looks = 0
-
-    def ready(self, opened_before, held=()):
-        Counting.looks += 1
-        return super().ready(opened_before, held)
-
-
-def many_topics(monkeypatch):
-    monkeypatch.setattr(Counting, "looks", 0)
-    buffers = {f"t{number}": Counting() for number in range(1000)}
-    return buffers, BatchQueues(buffers, 0.02, 10.0)
-
-
-def test_a_thousand_buffers_are_not_looked_into_for_each_batch_that_is_opened(monkeypatch):
-    buffers, made = many_topics(monkeypatch)
-    for number in range(100):
-        buffers[f"t{number}"].add(opened_at=1.0 + number * 1e-5)
-        made.collect(1.0 + number * 1e-5)
-    assert Counting.looks == 1000
-    assert 1.004 < made.deadline(1.001) < 1.006, "who was not looked into is looked into soon"
-    made.collect(made.deadline(1.001))
-    assert Counting.looks == 2000
-    assert made.deadline(1.005) == pytest.approx(1.02), "nothing is due before the first has lingered"
-    assert made.collect(1.02 + 100e-5)
-    assert len(made.busy()) == 100
-    assert made.deadline(1.022) == 11.0, "there is no look where nothing is open"
-
-
-def test_who_flushes_does_not_wait_for_the_next_look_into_a_thousand_buffers(monkeypatch):
-    buffers, made = many_topics(monkeypatch)
-    made.collect(1.0)
-    buffers["t7"].add(opened_at=1.0001)
-    assert not made.collect(1.0002)
-    made.flushing = True
-    assert made.collect(1.0003)
-    buffers["t8"].add(opened_at=1.0004)
-    assert made.deadline(1.0004) == 1.0004

@@ -32,7 +32,7 @@ class Producer:
         self.now, self.updates, self.leads, self.id = 10.0, 1, 1, FIRST_ID
         self.last_error = None
         self.opened, self.waiting_until = [], None
-        self.accumulator = BatchQueues({"t": self}, linger_s, message_timeout_s)
+        self.accumulator = BatchQueues(self, linger_s, message_timeout_s)
         self.sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         self.sender = Sender(self.accumulator, self.sequences, self, Limits(**limits), lambda attempt: 0.1,
                              lends=lends)
@@ -43,11 +43,11 @@ class Producer:
 
     # What surrounds the sender
 
-    def ready(self, opened_before, held=()):
+    def ready(self, opened_before, held):
         taken, self.opened = self.opened, []
         return taken
 
-    def next_deadline(self, linger_s, held=()):
+    def next_deadline(self, linger_s, held):
         return self.waiting_until
 
     def leader(self, topic, partition):
@@ -65,7 +65,7 @@ class Producer:
         builder = BatchBuilder(1000, 1000)
         builder.append(1, None, b"value")
         self.opened.append(SimpleNamespace(
-            partition=partition, opened_at=self.now, count=1, size_bytes=74,
+            topic="t", partition=partition, opened_at=self.now, count=1, size_bytes=74,
             seal=lambda codec=0, level=-1: builder.seal()))
 
     def send(self, partition=0):

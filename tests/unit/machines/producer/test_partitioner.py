@@ -3,9 +3,11 @@
 import math
 from types import SimpleNamespace
 
+from headrace.buffers import OpenBatches
 from headrace.machines.cluster.metadata import Cluster, PartitionInfo, TopicInfo
 from headrace.machines.producer.batch_queue import BatchQueues
 from headrace.machines.producer.partitioner import PartitionLoadStats
+from headrace.types.records import NodeAddress
 
 
 class Buffer:
@@ -14,9 +16,6 @@ class Buffer:
 
     def weigh(self, weights):
         self.given.append(weights)
-
-    def ready(self, opened_before, held=()):
-        return []
 
 
 def opened(count=1):
@@ -28,15 +27,17 @@ class Setting:
     def __init__(self, leaders=(1, 2, 3), **how):
         self.buffer = Buffer(len(leaders))
         self.buffers = {"t": self.buffer}
-        self.accumulator = BatchQueues({}, 0.0, math.inf)
+        self.accumulator = BatchQueues(OpenBatches(), 0.0, math.inf)
         self.metadata = SimpleNamespace(cluster=None, updates=0)
         self.lead(*leaders)
         self.balance = PartitionLoadStats(self.buffers, self.accumulator, self.metadata, **how)
         self.now = 0.0
 
-    def lead(self, *leaders):
+    def lead(self, *leaders, topic="t", nodes=()):
         infos = {number: PartitionInfo(leader) for number, leader in enumerate(leaders)}
-        self.metadata.cluster = Cluster({}, topics={"t": TopicInfo("t", partitions=infos)})
+        before = {} if self.metadata.cluster is None else self.metadata.cluster.topics
+        topics = {**before, topic: TopicInfo(topic, partitions=infos)} if leaders else before
+        self.metadata.cluster = Cluster({node.id: node for node in nodes}, topics=topics)
         self.metadata.updates += 1
 
     def fill(self, *lengths):
@@ -164,3 +165,42 @@ def test_a_new_leader_has_its_own_time():
 def test_the_own_rack_is_not_insisted_on():
     setting = Setting(rack="here")
     assert setting.look() is None
+
+
+def test_topics_that_are_as_they_were_are_not_weighed_anew_when_another_comes(monkeypatch):
+    setting, looked_at = Setting(leaders=(1, 2)), []
+    for number in range(100):
+        setting.buffers[f"t{number}"] = Buffer(2)
+        setting.lead(1, 2, topic=f"t{number}")
+    left_out = PartitionLoadStats._left_out
+    monkeypatch.setattr(PartitionLoadStats, "_left_out", lambda self, topic: looked_at.append(topic) or left_out(
+        self, topic))
+    setting.look()
+    assert len(looked_at) == 101
+    looked_at.clear()
+    setting.buffers["new"] = Buffer(2)
+    setting.lead(1, None, topic="new")
+    setting.look()
+    assert (looked_at, setting.buffers["new"].given) == (["new"], [[1, 0]])
+    setting.lead(None, 2, topic="t7")
+    setting.look()
+    assert (looked_at, setting.buffers["t7"].given) == (["new", "t7"], [[0, 1]])
+
+
+def test_all_topics_are_weighed_anew_when_brokers_come_into_the_own_rack():
+    away, here = NodeAddress(1, "h", 1, "far"), NodeAddress(2, "h", 2, "near")
+    setting = Setting(leaders=(1, 2), rack="near")
+    setting.lead(nodes=[away])
+    assert setting.look() is None, "none is near"
+    setting.lead(nodes=[away, here])
+    assert setting.look() == [0, 1]
+
+
+def test_a_topic_that_grows_behind_the_picture_is_weighed_when_it_has_grown():
+    setting = Setting(leaders=(None,))
+    assert setting.look() is None
+    setting.lead(None, 2)
+    setting.fill(1)
+    assert setting.look() is None, "the buffer knows of one partition"
+    setting.buffer.partition_count = 2
+    assert setting.look() == [0, 1]

@@ -46,7 +46,7 @@ class Cluster:
         self.opened = []
         self.now = 10.0
         timeout_s = limits.get("message_timeout_s", 300.0)
-        self.batch_queues = BatchQueues({"t": self}, 0.0, timeout_s, codec, 3)
+        self.batch_queues = BatchQueues(self, 0.0, timeout_s, codec, 3)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         limits = Limits(**{"max_in_flight": 5, **limits})
         self.sender = Sender(self.batch_queues, sequences, self, limits, lambda attempt: 0.1)
@@ -56,16 +56,16 @@ class Cluster:
 
     def add(self, partition=0, size_bytes=100, count=1):
         self.opened.append(
-            SimpleNamespace(partition=partition, opened_at=self.now, count=count, size_bytes=size_bytes,
+            SimpleNamespace(topic="t", partition=partition, opened_at=self.now, count=count, size_bytes=size_bytes,
                             seal=lambda codec=0, level=-1: Sealed(size_bytes))
         )
         self.leaders.setdefault(partition, 1)
 
-    def ready(self, opened_before, held=()):
+    def ready(self, opened_before, held):
         taken, self.opened = self.opened, []
         return taken
 
-    def next_deadline(self, linger_s, held=()):
+    def next_deadline(self, linger_s, held):
         return None
 
     @property

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from headrace.buffers import OpenBatches
 from headrace.errors import KafkaError
 from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue, ProducerBatch
 from headrace.machines.producer.sequences import MAX_EPOCH, Sequences, producer_state, topic_id
@@ -39,7 +40,7 @@ def queue():
 def batch(queue: PartitionQueue, count: int = 3) -> ProducerBatch:
     made = queue.add(SimpleNamespace(
         partition=0, opened_at=0.0, count=count, size_bytes=100, seal=lambda codec=0, level=-1: Sealed()), 10.0)
-    BatchQueues({}, 0.0, 10.0).seal(made)
+    BatchQueues(OpenBatches(), 0.0, 10.0).seal(made)
     return made
 
 

@@ -1,0 +1,106 @@
+"""`OpenBatches`: the batches of all topics of a producer that take records, oldest first. Plain twin of the native one.
+
+A producer of thousands of topics has few batches open at one time: who asks what is due looks at those only.
+
+It must not know brokers, retries or sequences: the code that takes batches out keeps their order per partition.
+Came from: `headrace.buffers.record_accumulator`, which opens them. Read next on the way out:
+`headrace.machines.producer.batch_queue`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from headrace.buffers.closed_batch import ClosedBatch
+
+if TYPE_CHECKING:
+    from headrace.buffers.record_accumulator import RecordAccumulator
+
+__all__ = ["OpenBatches"]
+
+_NOTHING_HELD: Mapping[str, Collection[int]] = {}
+
+
+class OpenBatches:
+    """The batches of all topics that take records, and those that are full.
+
+    Args:
+        linger_s: seconds that a batch which is opened waits for more records, also where the thread that appends might
+            send it.
+
+    Attributes:
+        lock: guards this and the accumulators.
+        linger_s: as given.
+        open, full: each batch with its accumulator; the open ones with the oldest first. Accumulators change them.
+        timed: the next `ready` comes without a wake-up before a batch that is opened now has lingered.
+    """
+
+    def __init__(self, linger_s: float = 0.0) -> None:
+        self.lock = threading.Lock()
+        self.linger_s = linger_s
+        self.open: dict[ClosedBatch, RecordAccumulator] = {}
+        self.full: dict[ClosedBatch, RecordAccumulator] = {}
+        self.timed = False
+        self._flushed_at = self._flushed_before = -math.inf  # monotonic seconds: when `send_open` sent a batch
+
+    def ready(
+        self, opened_before: float | None = None, held: Mapping[str, Collection[int]] = _NOTHING_HELD
+    ) -> list[ClosedBatch]:
+        """Take out the batches that are due, in order per partition.
+
+        What is sent directly would overtake them: that ends for their partitions (`RecordAccumulator.lend`).
+
+        Args:
+            opened_before: monotonic seconds; open batches whose first record came at or before it are taken as well,
+                all with `math.inf`, none with None.
+            held: by topic, partitions whose open batch stays, because earlier ones cannot be sent yet and it may still
+                grow.
+        """
+        with self.lock:
+            if opened_before is not None:
+                for batch, accumulator in list(self.open.items()):
+                    if batch.opened_at > opened_before:
+                        break
+                    if batch.partition not in held.get(batch.topic, ()):
+                        accumulator.close(batch)
+            taken, self.full = self.full, {}
+            for batch, accumulator in taken.items():
+                accumulator.direct.pop(batch.partition, None)
+        return list(taken)
+
+    def next_deadline(
+        self, linger_s: float, held: Mapping[str, Collection[int]] = _NOTHING_HELD
+    ) -> float | None:
+        """When the oldest open batch has lingered, in monotonic seconds; -inf if a full one waits, None if none.
+
+        Args:
+            linger_s: seconds that a batch stays open.
+            held: partitions that do not count, as in `ready`.
+
+        The caller comes back by itself at that time, and is not woken for batches that are opened meanwhile. Where they
+        are sent by `send_open` one after the other, that is a time in which none can have lingered: who flushes behind
+        each record would wake the caller for nothing each time.
+        """
+        with self.lock:
+            self.timed = True
+            if self.full:
+                return -math.inf
+            for batch in self.open:
+                if batch.partition not in held.get(batch.topic, ()):
+                    return batch.opened_at + linger_s
+            now = time.monotonic()
+            self.timed = now - self._flushed_before < self.linger_s
+            return now + self.linger_s if self.timed else None
+
+    def send_open(self) -> bool:
+        """Send the open batches from this thread, without waiting for more records; False if the loop has to."""
+        for batch, accumulator in list(self.open.items()):
+            if batch in self.open:
+                if not accumulator.send_directly(batch.partition):
+                    return False
+                self._flushed_before, self._flushed_at = self._flushed_at, time.monotonic()
+        return not self.full

@@ -1,0 +1,120 @@
+"""The batches of all topics of a producer are taken out together, each topic's own only in the order of its records."""
+
+import math
+import threading
+import time
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+
+class Topics:
+    """A producer's topics, of two partitions each."""
+
+    def __init__(self, twin: Any, *names: str, linger_s: float = 0.0, **how: Any) -> None:
+        pool = twin.BufferPool(0, 1 << 30)
+        self.batches = twin.OpenBatches(linger_s)
+        self.of = {name: twin.RecordAccumulator(name, 2, pool, self.batches, **how) for name in names}
+
+    def add(self, name: str, partition: int = 0, value: bytes = b"v") -> int:
+        woken: int = self.of[name].append(value, None, partition)
+        return woken
+
+
+def places(batches: list[Any]) -> list[tuple[str, int, int]]:
+    return [(batch.topic, batch.partition, batch.count) for batch in batches]
+
+
+def test_batches_of_all_topics_are_taken_out_with_the_oldest_first(twin: Any) -> None:
+    topics = Topics(twin, "a", "b", "c")
+    for name, partition in [("b", 1), ("a", 0), ("b", 1), ("b", 0)]:
+        topics.add(name, partition)
+    assert places(topics.batches.ready(math.inf)) == [("b", 1, 2), ("a", 0, 1), ("b", 0, 1)]
+    assert topics.batches.ready(math.inf) == []
+
+
+def test_only_what_has_lingered_is_taken_out_and_the_oldest_says_when_the_next_has(twin: Any) -> None:
+    topics = Topics(twin, "a", "b")
+    topics.add("b")
+    time.sleep(0.002)
+    between = time.monotonic()
+    time.sleep(0.002)
+    topics.add("a")
+    assert topics.batches.next_deadline(10.0) <= between + 10.0
+    assert places(topics.batches.ready(between)) == [("b", 0, 1)]
+    assert between + 10.0 <= topics.batches.next_deadline(10.0)
+    assert places(topics.batches.ready(math.inf)) == [("a", 0, 1)]
+    assert topics.batches.next_deadline(10.0) is None
+
+
+def test_what_is_full_leaves_before_what_was_opened_earlier_and_is_due_at_once(twin: Any) -> None:
+    topics = Topics(twin, "a", "b", batch_count=2)
+    topics.add("a")
+    topics.add("b")
+    assert topics.add("b") == twin.WAKE
+    assert topics.batches.next_deadline(10.0) == -math.inf
+    assert places(topics.batches.ready()) == [("b", 0, 2)]
+    assert places(topics.batches.ready(math.inf)) == [("a", 0, 1)]
+
+
+def test_a_partition_that_is_held_keeps_its_batch_and_those_of_other_topics_go(twin: Any) -> None:
+    topics = Topics(twin, "a", "b")
+    for name in ("a", "b"):
+        topics.add(name, 1)
+    assert places(topics.batches.ready(math.inf, {"a": {1}, "b": {0}})) == [("b", 1, 1)]
+    topics.add("a", 1)
+    assert topics.batches.next_deadline(1.0, {"a": {1}}) is None
+    assert topics.batches.next_deadline(1.0, {"a": {0}, "c": {1}}) is not None
+    assert places(topics.batches.ready(math.inf)) == [("a", 1, 2)]
+
+
+def test_one_wake_up_is_enough_for_the_batches_that_many_topics_open(twin: Any) -> None:
+    topics = Topics(twin, *(f"t{number}" for number in range(100)))
+    assert topics.add("t0") == twin.WAKE
+    assert topics.batches.next_deadline(0.005) is not None
+    assert [topics.add(f"t{number}") for number in range(1, 100)] == [0] * 99, "the loop comes back by itself"
+    assert len(topics.batches.ready(math.inf)) == 100
+    assert topics.batches.next_deadline(0.005) is None
+    assert topics.add("t5") == twin.WAKE, "it does not any more"
+
+
+def test_open_batches_without_a_way_are_not_sent(twin: Any) -> None:
+    topics = Topics(twin, "a")
+    assert topics.batches.send_open(), "there is nothing to be sent"
+    topics.add("a")
+    assert not topics.batches.send_open()
+    assert places(topics.batches.ready(math.inf)) == [("a", 0, 1)]
+
+
+def test_full_batches_are_not_sent_by_who_flushes(twin: Any) -> None:
+    topics = Topics(twin, "a", batch_count=1)
+    topics.add("a")
+    assert not topics.batches.send_open()
+
+
+@pytest.mark.parametrize("records", [20_000])
+def test_no_record_is_lost_or_overtaken_while_threads_append_to_several_topics(twin: Any, records: int) -> None:
+    topics = Topics(twin, "a", "b", "c", batch_count=7)
+    names, left = list(topics.of), threading.Semaphore(0)
+
+    def append(own: int) -> None:
+        for number in range(own, records, 2):
+            topics.add(names[number % 3], own, b"%d" % number)
+        left.release()
+
+    threads = [threading.Thread(target=append, args=(own,)) for own in (0, 1)]
+    for thread in threads:
+        thread.start()
+    taken: list[Any] = []
+    while not (left.acquire(blocking=False) and left.acquire()):
+        taken += topics.batches.ready(math.inf)
+    taken += topics.batches.ready(math.inf)
+    for thread in threads:
+        thread.join()
+    values: dict[tuple[str, int], list[int]] = {}
+    for batch in taken:
+        read = twin.Cursor(batch.seal().data, batch.topic, batch.partition, 0).take(100)
+        values.setdefault((batch.topic, batch.partition), []).extend(int(message.value()) for message in read)
+    assert sum(map(len, values.values())) == records
+    assert all(before < after for each in values.values() for before, after in pairwise(each))
