@@ -13,16 +13,24 @@ import math
 import threading
 import time
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from headrace.buffers.closed_batch import ClosedBatch
-
-if TYPE_CHECKING:
-    from headrace.buffers.record_accumulator import RecordAccumulator
+from headrace.buffers.lanes.direct_lane import DirectPartition
 
 __all__ = ["OpenBatches"]
 
 _NOTHING_HELD: Mapping[str, Collection[int]] = {}
+
+
+class _Accumulator(Protocol):
+    """What this needs of `RecordAccumulator`."""
+
+    direct: dict[int, DirectPartition]
+
+    def close(self, batch: ClosedBatch) -> None: ...
+
+    def send_directly(self, partition: int) -> bool: ...
 
 
 class OpenBatches:
@@ -42,8 +50,8 @@ class OpenBatches:
     def __init__(self, linger_s: float = 0.0) -> None:
         self.lock = threading.Lock()
         self.linger_s = linger_s
-        self.open: dict[ClosedBatch, RecordAccumulator] = {}
-        self.full: dict[ClosedBatch, RecordAccumulator] = {}
+        self.open: dict[ClosedBatch, _Accumulator] = {}
+        self.full: dict[ClosedBatch, _Accumulator] = {}
         self.timed = False
         self._flushed_at = self._flushed_before = -math.inf  # monotonic seconds: when `send_open` sent a batch
 
