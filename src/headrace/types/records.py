@@ -44,8 +44,9 @@ TIMESTAMP_NOT_AVAILABLE: Final = 0
 TIMESTAMP_CREATE_TIME: Final = 1
 TIMESTAMP_LOG_APPEND_TIME: Final = 2
 
-_2_63 = 2**63
-_LIMITS = {"partition": 2**31, "leader_epoch": 2**31, "offset": _2_63}
+_2_31, _2_63 = 2**31, 2**63
+_LIMITS = {"partition": _2_31, "leader_epoch": _2_31, "offset": _2_63}
+_set = object.__setattr__
 
 Headers = Mapping[str, Any] | Sequence[tuple[str, Any]]
 """Record headers as users give them: a mapping, or pairs (names may repeat); values are bytes, str or None."""
@@ -66,6 +67,13 @@ class TopicPartition:
 
     __slots__ = ("error", "leader_epoch", "metadata", "offset", "partition", "topic")
 
+    topic: str
+    partition: int
+    offset: int
+    metadata: str | None
+    leader_epoch: int | None
+    error: KafkaError | None
+
     def __init__(
         self,
         topic: str,
@@ -74,12 +82,19 @@ class TopicPartition:
         metadata: str | None = None,
         leader_epoch: int | None = None,
     ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.offset = offset
-        self.metadata = metadata
-        self.leader_epoch = leader_epoch
-        self.error: KafkaError | None = None
+        if (topic.__class__ is str and topic.isascii() and "\0" not in topic and partition.__class__ is int
+                and -_2_31 <= partition < _2_31 and offset.__class__ is int and -_2_63 <= offset < _2_63
+                and (metadata is None or metadata.__class__ is str)
+                and (leader_epoch is None or (leader_epoch.__class__ is int and 0 <= leader_epoch < _2_31))):
+            place = _set  # nothing is left to check: thousands are made for one call
+        else:
+            place = setattr
+        place(self, "topic", topic)
+        place(self, "partition", partition)
+        place(self, "offset", offset)
+        place(self, "metadata", metadata)
+        place(self, "leader_epoch", leader_epoch)
+        place(self, "error", None)
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Check what is set as the constructor does: a wrong value would else be found when it is sent."""
@@ -92,7 +107,7 @@ class TopicPartition:
             raise TypeError(f"{name} must be {expected}, not {type(value).__name__}")
         elif name == "topic" and b"\0" in str(value).encode():  # surrogates could not be sent either
             raise ValueError("topic must not have a NUL character")
-        object.__setattr__(self, name, value)
+        _set(self, name, value)
 
     def _key(self) -> tuple[str, int]:
         return (self.topic, self.partition)

@@ -254,22 +254,24 @@ class ConsumerEngine:
         self.machines.check_open()
         wanted = list_of(TopicPartition, partitions, "partitions")
         if self._is_ending:  # in `on_revoke`: all are given up, as by librdkafka, whatever the call
-            change, wanted = self._subscription.assign, []
+            change, wanted, incremental = self._subscription.assign, [], False
         elif self.rebalances.incremental is (not incremental):  # the group would not learn what is dropped, or kept
             raise KafkaException(KafkaError(KafkaError._STATE, _ASSIGN_BY[self.rebalances.incremental]))
         self.rebalances.handled = True
-        before, stored = self._subscription.states, self._subscription.to_commit()
+        before = self._subscription.states
+        touched = [before[key] for tp in wanted if (key := (tp.topic, tp.partition)) in before] if incremental else None
+        stored = self._subscription.to_commit(touched)
         change(wanted)
         if not self.rebalances.loses:
             self.offsets.commit_given_up([tp for tp in stored if self._subscription.get(tp.topic, tp.partition)
                                           is not before[tp.topic, tp.partition]])
-        self.machines.assignment_changed()
+        self.machines.assignment_changed(before)
         self.offsets.start_auto_commit()
 
     def assignment(self) -> Partitions:
         """The assigned partitions. From any thread."""
         self.machines.check_open()
-        return sorted(self._subscription.positions())
+        return sorted(self._subscription.positions(), key=_place)
 
     async def pause(self, partitions: Partitions) -> None:
         """Hand out no records of these partitions."""
@@ -402,6 +404,9 @@ class ConsumerEngine:
         """The consumer was let go without being closed: leave the group and close. Commits nothing, as in a crash."""
         self._subscription.assign([])
         self._closing = asyncio.get_running_loop().create_task(self._end())
+
+
+_place = operator.attrgetter("topic", "partition")  # as they sort by themselves, at less cost
 
 
 def _starts(messages: list[Message]) -> dict[Key, int]:

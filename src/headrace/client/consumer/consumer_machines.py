@@ -12,7 +12,7 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.core import ClientCore
@@ -25,7 +25,7 @@ from headrace.machines.cluster.metadata import Cluster, MetadataChanged, Metadat
 from headrace.machines.consumer.fetcher import Fetcher, PositionsInDoubt, RecordsReady
 from headrace.machines.consumer.offsets import OffsetLookup, PositionFailed
 from headrace.machines.consumer.recreation import follow
-from headrace.machines.consumer.subscription import Key, Subscription
+from headrace.machines.consumer.subscription import Key, PartitionState, Subscription
 from headrace.machines.groups.membership import (
     EpochMoved,
     GroupFailed,
@@ -247,15 +247,16 @@ class ConsumerMachines:
         every = bool(self.subscription.patterns) and self.group is not None and self.group.resolves_patterns
         self.client.metadata.want_only(wanted, every=every)
 
-    def assignment_changed(self) -> None:
-        """Partitions have come or gone."""
+    def assignment_changed(self, before: Mapping[Key, PartitionState]) -> None:
+        """Partitions have come or gone; those that were there `before` have been looked at."""
         self.want_topics()
-        self._follow(self.client.metadata.cluster)
+        self._follow(self.client.metadata.cluster, [
+            state for key, state in self.subscription.states.items() if before.get(key) is not state])
         self.wake()
 
-    def _follow(self, cluster: Cluster) -> None:
+    def _follow(self, cluster: Cluster, states: Iterable[PartitionState] | None = None) -> None:
         """Give up positions in topics that were made anew, and report them."""
-        found = follow(self.subscription, cluster)
+        found = follow(self.subscription, cluster, states)
         if self.group is not None:
             self.group_offsets.doubted = cluster.doubted
             if found.lost:

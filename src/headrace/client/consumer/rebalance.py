@@ -117,11 +117,12 @@ class Rebalances:
         if callback.completed:
             return
         callback.completed = True
+        before = self._machines.subscription.states
         if not self.handled:
             self._apply(event)
         self._machines.ownership.part(event)
         self._machines.require_group().callback_done(self._machines.clock())
-        self._machines.assignment_changed()
+        self._machines.assignment_changed(before)
         self._offsets.start_auto_commit()
         self.met_at = self._machines.clock()
 

@@ -156,14 +156,13 @@ class FetchPlan:
         self._again = False
         self._rack_asked = self._rack if now >= self._leaders_until else ""
         if self._everything or due or seen != self._seen:
-            self._everything, self._seen = False, seen
-            self._look_at_all(now)
+            self._look_at_changes(seen, due, now)
         happened, states = self.happened, self._subscription.states
         while happened:  # here, for it runs for each record that comes alone
             state = happened.popleft()
             key = (state.topic, state.partition)
-            if states.get(key) is not state:
-                continue
+            if states.get(key, state) is not state:
+                continue  # another one has its place; one that was taken away leaves it
             before = self._places.get(key)
             if self._place(key, state, now) is not before and before is not None:
                 before.leave(key)
@@ -200,10 +199,21 @@ class FetchPlan:
 
     # Which partitions are wanted
 
-    def _look_at_all(self, now: float) -> None:
+    def _look_at_changes(self, seen: tuple[int, int], due: bool, now: float) -> None:
+        """Look at the partitions that were changed, or at all, if it was not only these that changed."""
+        before, self._seen = self._seen, seen
         states = self._subscription.states
         share = self._budget // (len(states) or 1)
         self._most = min(max(share, self._partition_bytes), _QUEUE_DEPTH * self._partition_bytes)
+        is_partial = not (self._everything or due) and seen[0] == before[0]
+        changed = self._subscription.changed_since(before[1]) if is_partial else None
+        self._everything = False
+        if changed is None:
+            self._look_at_all(states, now)
+        else:
+            self.happened.extend(changed)
+
+    def _look_at_all(self, states: Mapping[Key, PartitionState], now: float) -> None:
         self.happened.clear()
         self._places.clear()
         self.deadline = None
@@ -248,7 +258,7 @@ class FetchPlan:
         """Whether a new leader has what was read so far; only it knows, if the last record is older than its term."""
         if 0 <= state.fetch_epoch < leader_epoch:
             state.go("new leader")
-            self._subscription.version += 1
+            self._subscription.changed(state)
             self.doubts = True
             return False
         state.checked_epoch = leader_epoch

@@ -137,11 +137,12 @@ class Lookups:
         return events
 
     def _claim(self) -> None:
-        """Take up the subscription's partitions that wait for a start, where it has changed."""
+        """Take up the partitions that wait for a start, of those to which something has happened."""
         if self._seen == self._subscription.version:
             return
+        changed = self._subscription.changed_since(self._seen)
         self._seen = self._subscription.version
-        for state in self._subscription:
+        for state in self._subscription if changed is None else changed:
             if state.phase is self._phase and not state.busy:
                 state.busy = True
                 self._ask_start(state)

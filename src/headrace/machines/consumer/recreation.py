@@ -10,6 +10,7 @@ Read next: `client.consumer.consumer_engine`, which reports it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from headrace.error_codes import ErrorCodes
@@ -38,17 +39,25 @@ class Recreations:
     errors: list[tuple[PartitionState | None, KafkaError]] = field(default_factory=list)
 
 
-def follow(subscription: Subscription, cluster: Cluster) -> Recreations:
-    """Look at the topics of the assigned partitions in new metadata, and start again in those that were made anew."""
+def follow(
+    subscription: Subscription, cluster: Cluster, states: Iterable[PartitionState] | None = None
+) -> Recreations:
+    """Look at the topics of the assigned partitions in new metadata, and start again in those that were made anew.
+
+    Args:
+        subscription: has the partitions.
+        cluster: the metadata.
+        states: of the partitions to look at, where the others have been seen with it; None for all.
+    """
     found = Recreations()
-    for state in subscription:
+    for state in subscription if states is None else states:
         info = cluster.topics.get(state.topic)
         if info is None:
             continue  # not asked for yet
         state.gone = state.topic_id is not None and info.error is not None and info.error.code() in _GONE
         if state.gone:
             found.lost.add(state.topic)
-        elif info.topic_id != _NO_ID and info.topic_id != state.topic_id:
+        elif info.topic_id is not state.topic_id and info.topic_id not in (_NO_ID, state.topic_id):
             before, state.topic_id = state.topic_id, info.topic_id
             if before is not None:
                 _start_again(subscription, state, info, before, found)

@@ -10,8 +10,10 @@ Read next: `machines.consumer.fetcher`.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from uuid import UUID
 
@@ -35,6 +37,8 @@ EARLIEST, LATEST = -2, -1
 """Special timestamps of ListOffsets: the first offset, and the one after the last."""
 
 _RESETS = {"earliest": EARLIEST, "latest": LATEST, "error": None}
+_MOST_CHANGES = 1000
+"""Changes of single partitions that are kept for machines that have not looked since: with more they look at all."""
 _TAIL = -2000
 """librdkafka's OFFSET_TAIL(n) is this less n: the last n offsets of the partition."""
 
@@ -196,6 +200,29 @@ class Subscription:
         """What was fetched of partitions that have been taken away."""
         self.version = 0
         """Grows with every change that a machine should look at: assignment, seek, pause."""
+        self._changes: deque[PartitionState] = deque(maxlen=_MOST_CHANGES)
+
+    # What has changed
+
+    def changed(self, *states: PartitionState) -> None:
+        """Something has happened to these partitions that machines should look at."""
+        self._changes.extend(states)
+        self.version += len(states)
+
+    def changed_since(self, version: int) -> Sequence[PartitionState] | None:
+        """The partitions to which something has happened since a version, in order, those that were taken away too.
+
+        Who changes thousands of partitions one by one would else have all of them looked at each time.
+
+        Returns:
+            None where all are to be looked at.
+        """
+        count = self.version - version
+        return None if count > len(self._changes) else [*itertools.islice(reversed(self._changes), count)][::-1]
+
+    def _all_changed(self) -> None:
+        self._changes.clear()
+        self.version += 1
 
     # The topics asked for
 
@@ -216,7 +243,7 @@ class Subscription:
             else:
                 raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "subscribe() got an empty topic name"))
         self.names, self.patterns = frozenset(names), tuple(patterns)
-        self.version += 1
+        self._all_changed()
 
     @property
     def is_subscribed(self) -> bool:
@@ -271,6 +298,7 @@ class Subscription:
             raise
         for state in before.values():
             self._take_away(state)
+        self._all_changed()
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Assign more partitions; each starts at its `offset`, logical offsets included.
@@ -293,7 +321,7 @@ class Subscription:
             self._start(state, tp.offset, tp.leader_epoch)
         self.states = {**self.states, **added}
         self._topics_had.update(topic for topic, _ in added)
-        self.version += 1
+        self.changed(*added.values())
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         """Take partitions away.
@@ -307,7 +335,7 @@ class Subscription:
             left.pop(state.key, None)
             self._take_away(state)
         self.states = left
-        self.version += 1
+        self.changed(*gone)
 
     def _take_away(self, state: PartitionState) -> None:
         state.jump("taken away")
@@ -326,8 +354,9 @@ class Subscription:
         Raises:
             KafkaException: it is not assigned, as `require()`.
         """
-        self._start(self.require(topic, partition), offset, leader_epoch)
-        self.version += 1
+        state = self.require(topic, partition)
+        self._start(state, offset, leader_epoch)
+        self.changed(state)
 
     def set_paused(self, partitions: Iterable[TopicPartition], paused: bool) -> None:
         """Stop or go on handing out records of those partitions that are assigned.
@@ -342,7 +371,7 @@ class Subscription:
             if paused:
                 self._paused.add(key)
             state.interrupt()
-        self.version += 1
+            self.changed(state)
 
     # Where to start
 
@@ -365,7 +394,7 @@ class Subscription:
         """Have the position looked up: `EARLIEST`, `LATEST` or so many offsets in front of it, or a time (ms)."""
         state.jump("reset")
         state.reset_timestamp, state.tail = timestamp, tail
-        self.version += 1
+        self.changed(state)
 
     def reset_by_policy(self, state: PartitionState) -> bool:
         """Do what `auto.offset.reset` says; False when it says that this is an error."""
@@ -375,7 +404,7 @@ class Subscription:
         timestamp = _RESETS[self._reset]
         if timestamp is None:
             state.jump("no reset")
-            self.version += 1
+            self.changed(state)
             return False
         self.reset(state, timestamp)
         return True
@@ -394,7 +423,7 @@ class Subscription:
         state.jump("truncated", end, leader_epoch)
         state.stored, state.leader_epoch = min(state.stored, end), leader_epoch
         state.stored_epoch = None
-        self.version += 1
+        self.changed(state)
         return True
 
     def start_again(self, state: PartitionState) -> bool:
@@ -409,22 +438,23 @@ class Subscription:
         if state.phase in (PositionPhase.FETCH, PositionPhase.VALIDATE):
             return self.reset_by_policy(state)
         state.jump("ask again")  # what is on its way may be an answer about the old one
-        self.version += 1
+        self.changed(state)
         return True
 
     def positioned(self, state: PartitionState, offset: int, leader_epoch: int | None = None) -> None:
         """A lookup found where to start, and the epoch of the record in front of it where that is known."""
         state.jump("found", offset, leader_epoch)
-        self.version += 1
+        self.changed(state)
 
     # Offsets to commit
 
-    def to_commit(self) -> list[TopicPartition]:
-        """Stored offsets that the group does not have yet."""
+    def to_commit(self, among: Iterable[PartitionState] | None = None) -> list[TopicPartition]:
+        """Stored offsets that the group does not have yet, of all partitions or of some."""
         return [
             TopicPartition(s.topic, s.partition, s.stored, s.stored_metadata,
                            s.leader_epoch if s.stored_epoch is None else s.stored_epoch)
-            for s in self.states.values() if s.stored >= 0 and s.stored != s.committed and not s.gone
+            for s in (self.states.values() if among is None else among)
+            if s.stored >= 0 and s.stored != s.committed and not s.gone
         ]
 
     def positions(self) -> list[TopicPartition]:

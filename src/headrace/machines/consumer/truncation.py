@@ -98,9 +98,7 @@ class PositionCheck:
 
     def poll(self, now: float) -> Iterator[Send]:
         """One request to each leader whose log is to be compared."""
-        if self._seen != self._subscription.version:
-            self._seen = self._subscription.version
-            self._claim()
+        self._claim()
         self._deadline = None
         by_leader: dict[int, list[_Doubt]] = {}
         self._doubts = [doubt for doubt in self._doubts if not doubt.is_over]
@@ -150,8 +148,12 @@ class PositionCheck:
                 self._confirm(doubt)
 
     def _claim(self) -> None:
-        """Take up the partitions that are in doubt."""
-        for state in self._subscription:
+        """Take up the partitions that are in doubt, of those to which something has happened."""
+        if self._seen == self._subscription.version:
+            return
+        changed = self._subscription.changed_since(self._seen)
+        self._seen = self._subscription.version
+        for state in self._subscription if changed is None else changed:
             if state.phase is PositionPhase.VALIDATE and not state.busy:
                 state.busy = True
                 self._doubts.append(_Doubt(state, state.epoch))
@@ -178,7 +180,7 @@ class PositionCheck:
             doubt.state.busy = False
             doubt.state.checked_epoch = max(doubt.leader_epoch, doubt.state.checked_epoch)
             doubt.state.go("confirmed")
-            self._subscription.version += 1
+            self._subscription.changed(doubt.state)
 
     def _go_back(self, doubt: _Doubt, end: EpochEndOffset) -> None:
         """Leave a position behind the end of the log, as soon as all that was fetched before is handed out."""

@@ -162,7 +162,7 @@ class ClassicGroup:
         self._deadline: float | None = None
         self._not_before = 0.0
         self._attempts = 0
-        self._seen = (-1, -1)
+        self._seen: object = None
         self._reported_late_at = _NEVER  # `application_at` when the application was last reported as late
         self._events: list[Event] = []
 
@@ -359,7 +359,7 @@ class ClassicGroup:
         if self.state is JoinState.OUTSIDE:
             self._go("subscribe")
             self._want()
-        seen = (self._metadata.updates, self._subscription.version)
+        seen = (self._metadata.updates, self._subscription.names, self._subscription.patterns)
         if self.state is not JoinState.STABLE or self._rejoin_reason or seen == self._seen:
             return
         self._seen = seen

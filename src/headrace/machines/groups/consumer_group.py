@@ -324,7 +324,8 @@ class ConsumerGroup:
         """What the coordinator has to know of this member, by the request's fields."""
         joins = self.epoch == _JOINS
         updates = self._metadata.updates if self.resolves_patterns else 0
-        source = (self._subscription.version, self.resolves_patterns, updates, joins, self._held)
+        source = (self._subscription.names, self._subscription.patterns, self.resolves_patterns, updates, joins,
+                  self._held)
         if self._to_say[0] != source:
             names, pattern = self._topics()
             self._to_say = (source, {
@@ -431,7 +432,7 @@ class ConsumerGroup:
 
     def _want(self) -> None:
         """Keep the topics in the picture that are asked for by name, and all where patterns are matched here."""
-        wanted = (self._subscription.version, self.resolves_patterns)
+        wanted = (self._subscription.names, self._subscription.patterns, self.resolves_patterns)
         if wanted != self._wanted:
             self._wanted = wanted
             if self.resolves_patterns:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 from headrace.config import CONSUMER, Config
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_plan import FetchPlan
-from headrace.machines.consumer.subscription import PartitionState, Subscription
+from headrace.machines.consumer.fetch_session import FetchSession
+from headrace.machines.consumer.subscription import Key, PartitionState, Subscription
 from headrace.machines.machine import Send
 from headrace.types.records import TopicPartition
 from headrace.wire.messages.cluster.metadata import (
@@ -221,7 +223,7 @@ def test_what_landed_says_under_which_epoch_and_from_where_each_partition_was_as
     assert asked.state.epoch > asked.epoch
 
 
-@pytest.mark.parametrize("change", ["seek", "assignment", "pause", "leader", "touch"])
+@pytest.mark.parametrize("change", ["seek", "subscribe", "pause", "leader", "touch"])
 def test_whatever_changes_is_looked_at_with_the_next_request_and_nothing_else_is(change: str) -> None:
     made = Plan({0: 1})
     made.subscription.set_paused([TopicPartition("t", 0)], True)
@@ -230,8 +232,8 @@ def test_whatever_changes_is_looked_at_with_the_next_request_and_nothing_else_is
     assert made.asked() == {}
     if change == "seek":
         made.subscription.seek("t", 0, 5)
-    elif change == "assignment":
-        made.subscription.add([TopicPartition("t", 9, 0)])
+    elif change == "subscribe":
+        made.subscription.subscribe(["t"])
     elif change == "pause":
         made.subscription.set_paused([TopicPartition("t", 0)], False)
     elif change == "leader":
@@ -239,6 +241,35 @@ def test_whatever_changes_is_looked_at_with_the_next_request_and_nothing_else_is
     else:
         made.plan.touch()
     assert made.asked() == {1: [0]}
+
+
+@pytest.mark.parametrize("change", ["seek", "pause", "resume", "assign", "unassign"])
+def test_where_one_partition_of_many_is_changed_the_others_are_not_looked_at(change: str) -> None:
+    made = Plan(dict.fromkeys(range(1000), 1))
+    subscription, looked_at = made.subscription, list[int]()
+    place = made.plan._place
+
+    def placed(key: Key, state: PartitionState, now: float) -> FetchSession | None:
+        looked_at.append(key[1])
+        return place(key, state, now)
+
+    made.plan._place = placed  # type: ignore[method-assign]
+    partition = TopicPartition("t", 7, 0)
+    if change == "assign":
+        subscription.remove([partition])
+    elif change == "resume":
+        subscription.set_paused([partition], True)
+    made.plan.landed(made.one())
+    looked_at.clear()
+    changes: dict[str, Callable[[], None]] = {
+        "seek": lambda: subscription.seek("t", 7, 5), "pause": lambda: subscription.set_paused([partition], True),
+        "resume": lambda: subscription.set_paused([partition], False),
+        "assign": lambda: subscription.add([partition]), "unassign": lambda: subscription.remove([partition])}
+    changes[change]()
+    send = made.one()
+    assert looked_at == [7]
+    assert (7 in [asked.state.partition for asked in made.plan.landed(send).partitions.values()]) is (
+        change in ("seek", "resume", "assign"))
 
 
 @pytest.mark.parametrize(("jitter", "spread"), [(0.5, 1.0), (0.0, 0.8), (1.0, 1.2)])

@@ -84,3 +84,30 @@ def test_only_stored_offsets_that_the_group_does_not_have_are_committed() -> Non
     done = subscription.require("t", 1)
     done.stored = done.committed = 7
     assert [(tp.partition, tp.offset) for tp in subscription.to_commit()] == [(0, 5)]
+
+
+def test_who_has_not_looked_for_a_while_is_told_which_partitions_changed_or_that_all_may_have() -> None:
+    subscription = Subscription("g", "latest")
+    subscription.assign([TopicPartition("t", number, 0) for number in range(4)])
+    states = [subscription.require("t", number) for number in range(4)]
+    seen = subscription.version
+    assert subscription.changed_since(seen) == []
+    assert subscription.changed_since(seen - 1) is None
+    subscription.seek("t", 2, 5)
+    subscription.set_paused([TopicPartition("t", 1), TopicPartition("t", 9)], True)
+    subscription.remove([TopicPartition("t", 3)])
+    subscription.add([TopicPartition("t", 3, 7)])
+    assert subscription.changed_since(seen) == [states[2], states[1], states[3], subscription.require("t", 3)]
+    assert subscription.changed_since(subscription.version - 1) == [subscription.require("t", 3)]
+    subscription.assign([TopicPartition("t", 0, 0)])
+    assert subscription.changed_since(seen) is None
+
+
+def test_of_very_many_changes_all_partitions_are_looked_at_and_their_memory_is_bounded() -> None:
+    subscription = Subscription("g", "latest")
+    subscription.assign([TopicPartition("t", 0, 0)])
+    seen = subscription.version
+    for offset in range(3000):
+        subscription.seek("t", 0, offset)
+    assert subscription.changed_since(seen) is None
+    assert len(subscription.changed_since(subscription.version - 500) or ()) == 500
