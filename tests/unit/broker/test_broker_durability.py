@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from headrace.broker.coordinators.committed_offsets import OffsetStore
 from headrace.records import Cursor
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.admin.topics import (
@@ -159,6 +160,22 @@ def test_a_request_for_many_topics_writes_them_down_once(tmp_path: Path, monkeyp
         assert sorted(path.name for path in (tmp_path / "topics").iterdir()) == ["t0-0", "t0-1"]
     with EmbeddedBroker(data_dir=tmp_path) as broker:
         assert broker.end_offsets("t0") == [0, 0]
+
+
+def test_a_request_that_deletes_many_topics_looks_through_what_groups_committed_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [f"t{number}" for number in range(50)]
+    with EmbeddedBroker(topics=dict.fromkeys([*names, "t"], 1)) as broker, RawClient(broker) as client:
+        commit_offset(client, 1)
+        asked: list[str] = []
+        monkeypatch.setattr(OffsetStore, "groups", lambda store: asked.append("groups") or list(store._groups))
+        gone = client.call(DeleteTopicsRequest(timeout_ms=0, topics=[DeleteTopicState(name=name)
+                                                                     for name in [*names, "t", "no-topic"]]))
+        assert [each.error_code for each in gone.responses] == [0] * 51 + [3]
+        assert asked == ["groups"]
+        broker.create_topic("t")
+        assert committed_offset(client) == -1
 
 
 def test_two_brokers_do_not_share_a_directory(tmp_path: Path) -> None:

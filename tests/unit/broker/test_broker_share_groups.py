@@ -308,7 +308,7 @@ def test_a_topic_that_is_deleted_is_forgotten(tmp_path: Path) -> None:
     bench.write(1)
     bench.take(0)
     bench.cluster.catalog.delete(bench.topic)
-    bench.cluster.shares.forget_topic(bench.topic.id)
+    bench.cluster.shares.forget_topics({bench.topic.id})
     [part] = bench.ask(1).responses[0].partitions
     assert part.error_code == K.UNKNOWN_TOPIC_OR_PART
     bench.cluster.close()

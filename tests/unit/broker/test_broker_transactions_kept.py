@@ -225,7 +225,7 @@ STORIES: list[tuple[Callable[[OffsetStore], None], int | None, bool]] = [
                     store.settle(2, commit=True), store.settle(1, commit=True)), 6, False),
     (lambda store: (store.stage(1, "g", entry(5)), store.forget_group("g"),  # type: ignore
                     store.settle(1, commit=True)), None, False),
-    (lambda store: (store.stage(1, "g", entry(5)), store.forget_topic("t"),  # type: ignore
+    (lambda store: (store.stage(1, "g", entry(5)), store.forget_topics({"t"}),  # type: ignore
                     store.settle(1, commit=True)), None, False),
     (lambda store: (store.commit("g", entry(1)), store.stage(1, "g", entry(5))), 1, True),  # type: ignore
 ]

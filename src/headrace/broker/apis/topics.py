@@ -99,11 +99,14 @@ def delete_topics(call: ApiCall, request: DeleteTopicsRequest) -> DeleteTopicsRe
                                                               for name in request.topic_names]
     counts = Counter((each.name, each.topic_id) for each in wanted)
     each_once = {(each.name, each.topic_id): each for each in wanted}
-    return DeleteTopicsResponse(responses=[_delete(call, each, is_repeated=counts[key] > 1)
-                                           for key, each in each_once.items()])
+    gone: list[Topic] = []
+    responses = [_delete(call, each, gone, is_repeated=counts[key] > 1) for key, each in each_once.items()]
+    call.cluster.offsets.forget_topics({topic.name for topic in gone})
+    call.cluster.shares.forget_topics({topic.id for topic in gone})
+    return DeleteTopicsResponse(responses=responses)
 
 
-def _delete(call: ApiCall, wanted: DeleteTopicState, *, is_repeated: bool) -> DeletableTopicResult:
+def _delete(call: ApiCall, wanted: DeleteTopicState, gone: list[Topic], *, is_repeated: bool) -> DeletableTopicResult:
     try:
         if is_repeated or (wanted.name is None) == (wanted.topic_id == ZERO_UUID):
             raise ApiError(KafkaError.INVALID_REQUEST, "A topic is named once, either by name or by id")
@@ -112,8 +115,7 @@ def _delete(call: ApiCall, wanted: DeleteTopicState, *, is_repeated: bool) -> De
         return DeletableTopicResult(name=wanted.name, topic_id=wanted.topic_id, error_code=error.code,
                                     error_message=error.reason)
     call.cluster.catalog.delete(topic)
-    call.cluster.offsets.forget_topic(topic.name)
-    call.cluster.shares.forget_topic(topic.id)
+    gone.append(topic)
     return DeletableTopicResult(name=topic.name, topic_id=topic.id, error_code=0)
 
 

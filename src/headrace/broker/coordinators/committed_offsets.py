@@ -9,7 +9,7 @@ starts. Source: KIP-98, KIP-447, Java's `OffsetMetadataManager`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,11 +99,11 @@ class OffsetStore:
         for each in gone:
             self._drop(group, each)
 
-    def forget_topic(self, topic: str) -> None:
-        """Remove the offsets of a topic that was deleted."""
+    def forget_topics(self, topics: Collection[str]) -> None:
+        """Remove the offsets of topics that were deleted: of all at once, for all offsets are looked through."""
         for group in self.groups():
             self.forget(group, [where for where in self.unstable(group) | self.fetch(group).keys()
-                                if where[0] == topic])
+                                if where[0] in topics])
 
     def close(self) -> None:
         """Close the journal."""

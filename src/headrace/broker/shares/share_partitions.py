@@ -9,7 +9,7 @@ It knows no requests and no sessions. Read next: `broker.shares.share_partition`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -116,9 +116,9 @@ class SharePartitions:
             self._epochs.pop(key, None)
             self._journal.append([[key.group_id, str(key.topic_id), key.partition, None]])
 
-    def forget_topic(self, topic_id: UUID) -> None:
-        """A topic was deleted."""
-        self.forget([key for key in self._known if key.topic_id == topic_id])
+    def forget_topics(self, topic_ids: Collection[UUID]) -> None:
+        """Topics were deleted."""
+        self.forget([key for key in self._known if key.topic_id in topic_ids])
 
     def close(self) -> None:
         """Close the journal."""
