@@ -216,12 +216,16 @@ cdef class Message:
     def key(self):
         """The key: bytes or None, or what `set_key()` put there."""
         if self._key_size >= 0:
+            if self._key_at == NULL:  # of a subclass that has an `__init__` of its own: nothing was given
+                return None
             return PyBytes_FromStringAndSize(<const char *> self._key_at, self._key_size)
         return self._key if self._key_size == IS_OBJECT else None
 
     def value(self):
         """The payload: bytes or None, or what `set_value()` put there."""
         if self._value_size >= 0:
+            if self._value_at == NULL:  # of a subclass that has an `__init__` of its own: nothing was given
+                return None
             return PyBytes_FromStringAndSize(<const char *> self._value_at, self._value_size)
         return self._value if self._value_size == IS_OBJECT else None
 

@@ -234,6 +234,24 @@ def test_messages_and_constants(case):
     same(case)
 
 
+def test_a_subclass_that_gives_nothing_is_a_message_of_nothing():
+    def shown(kafka):
+        class StandIn(kafka.Message):
+            def __init__(self, offset):
+                self.at = offset
+
+            def offset(self):
+                return self.at
+
+        message = StandIn(7)
+        before = fields(message)[:-3]
+        message.set_value(b"v")
+        return before, fields(message)[:-3], len(message)
+
+    assert same(shown) == ((None, 0, 7, None, None, None, None, (0, 0)), (None, 0, 7, None, b"v", None, None, (0, 0)),
+                           1)
+
+
 @by_name({
     "throttling": lambda k: (lambda t: (t.broker_name, t.broker_id, t.throttle_time, str(t)))(
         k.ThrottleEvent("broker", 1, 10.0)),
