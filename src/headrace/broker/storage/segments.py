@@ -8,14 +8,21 @@ sudden.
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 from pathlib import Path
 from typing import Protocol
 
+from headrace.interpreter import SteadyLock
+
 __all__ = ["FileSegment", "MemorySegment", "Segment"]
 
 _LARGEST_BLOCK = 32 << 20
+_MOST_OPEN = 256
+"""Files that are open at once: many systems let a process have 1,024, and its connections need some of them."""
+_using = SteadyLock()
+"""Held while a file is used, so that no other thread, with a broker of its own, closes it to open another."""
 
 
 class Segment(Protocol):
@@ -97,8 +104,9 @@ class FileSegment:
     def __init__(self, path: Path, capacity: int) -> None:
         self.path = path
         self.capacity = capacity
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-        self.size = os.fstat(self._fd).st_size
+        self._fd, self._is_closed = -1, False
+        with _using:
+            self.size = os.fstat(self._file(os.O_CREAT)).st_size
 
     def has_room(self, count: int) -> bool:
         """Whether `count` more bytes fit."""
@@ -111,34 +119,59 @@ class FileSegment:
             OSError: the operating system refused.
         """
         position = self.size
-        try:
-            while data:
-                written = _write_at(self._fd, data, position)
-                data, position = data[written:], position + written
-        except OSError:
-            os.ftruncate(self._fd, self.size)
-            raise
+        with _using:
+            file = self._file()
+            try:
+                while data:
+                    written = _write_at(file, data, position)
+                    data, position = data[written:], position + written
+            except OSError:
+                os.ftruncate(file, self.size)
+                raise
         self.size = position
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes, from the page cache as a rule."""
-        return _read_at(self._fd, end - start, start)
+        with _using:
+            return _read_at(self._file(), end - start, start)
 
     def truncate(self, size: int) -> None:
         """Cut the file."""
-        os.ftruncate(self._fd, size)
+        with _using:
+            os.ftruncate(self._file(), size)
         self.size = size
 
     def close(self) -> None:
         """Close the file; calling it twice does no harm."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        with _using:
+            self._is_closed = True
+            self._let_go()
 
     def delete(self) -> None:
         """Close and remove the file."""
         self.close()
         self.path.unlink(missing_ok=True)
+
+    def _file(self, flags: int = 0) -> int:
+        """The file, opened again if it has not been used for long."""
+        if self._is_closed:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(self.path))
+        if self._fd < 0:
+            self._fd = os.open(self.path, os.O_RDWR | flags | getattr(os, "O_BINARY", 0), 0o644)
+        _open.pop(self, None)
+        _open[self] = None
+        if len(_open) > _MOST_OPEN:
+            next(iter(_open))._let_go()
+        return self._fd
+
+    def _let_go(self) -> None:
+        _open.pop(self, None)
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+
+_open: dict[FileSegment, None] = {}  # whose files are open, those that were used last at the end
 
 
 def _write_at(fd: int, data: memoryview, position: int) -> int:
