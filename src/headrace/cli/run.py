@@ -188,7 +188,7 @@ class _Run:
     def follow(self, job: Job, interruptions: Interruptions) -> str:
         """Start the pipeline and follow it to its end; gives its state."""
         from headrace.spark.pipeline.display import make_display
-        from headrace.spark.pipeline.run import PipelineError
+        from headrace.spark.pipeline.run import JavaEndedError, PipelineError
 
         try:
             with self.pipeline:
@@ -198,7 +198,8 @@ class _Run:
                     self._watch(interruptions)
                 self._display = None
         except PipelineError as error:
-            return f"failed: {error}"
+            if not (interruptions.count and isinstance(error, JavaEndedError)):  # the signal may have come to all
+                return f"failed: {error}"
         return f"stopped by {interruptions.name}" if interruptions.count else "finished"
 
     def _watch(self, interruptions: Interruptions) -> None:

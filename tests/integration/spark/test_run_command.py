@@ -191,6 +191,33 @@ class TestWithSpark:
         ended = {entry.name for entry in Path(path.parent, "checkpoint/squares/commits").iterdir()}
         assert begun == ended
 
+    def test_java_that_is_killed_is_one_line_and_status_1(self, pipeline, brokers, topic):
+        process = start(pipeline(topic, trigger="processing-time 1 second"), "--bootstrap", brokers)
+        java, _ = self.first_batch(process)
+        os.kill(java, signal.SIGKILL)
+        told, complaint = process.communicate(timeout=60)
+        assert process.returncode == 1, told + complaint
+        assert complaint.startswith("headrace run: Spark's Java process has ended")
+        assert complaint.count("\n") == 1
+
+    def test_a_term_signal_to_all_processes_of_a_run_gives_143(self, pipeline, brokers, topic):
+        process = start(pipeline(topic, trigger="processing-time 1 second"), "--bootstrap", brokers)
+        _, group = self.first_batch(process)
+        os.killpg(group, signal.SIGTERM)  # as `timeout` and service managers do it: Java dies of it
+        told, complaint = process.communicate(timeout=60)
+        assert (process.returncode, complaint) == (143, ""), told + complaint
+        assert "stopped by SIGTERM" in told
+
+    def first_batch(self, process):
+        """Wait for it; the process ids of Java and of the group."""
+        for line in process.stdout:
+            if line.startswith("squares: batch"):
+                break
+        of_it = subprocess.run(["ps", "-o", "pid=,comm=", "--ppid", str(process.pid)], capture_output=True, text=True,
+                               check=True).stdout
+        (java,) = (int(line.split()[0]) for line in of_it.splitlines() if line.split()[1] == "java")
+        return java, process.pid
+
     def test_ctrl_c_twice_while_java_starts_leaves_no_java_behind(self, pipeline, brokers, topic, tmp_path):
         home, began = tmp_path / "spark", tmp_path / "began"
         submit = home / "bin/spark-submit"

@@ -23,7 +23,7 @@ from typing import Any
 
 import headrace.spark.spark_required  # noqa: F401 - the check is what it is for
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
@@ -37,14 +37,16 @@ from headrace.spark.pipeline.declared import EMBEDDED, EXACTLY_ONCE, Input, Sink
 from headrace.spark.pipeline.endpoints import Endpoints
 from headrace.spark.pipeline.preflight.topics import check_sinks, check_sources, check_tables
 from headrace.spark.pipeline.progress import ROWS_METRIC, History, Sample
-from headrace.spark.pipeline.session import quiet_analysis, setting, start_session
-from headrace.spark.pipeline.supervisor import NotNowError, PipelineError, Supervisor, first_line
+from headrace.spark.pipeline.session import java_has_ended, quiet_analysis, setting, start_session
+from headrace.spark.pipeline.supervisor import JavaEndedError, NotNowError, PipelineError, Supervisor, first_line
 from headrace.spark.pipeline.tables import HeldTables
 from headrace.spark.pipeline.views import as_records, parsed, writes_of
 
-__all__ = ["Pipeline", "PipelineError"]
+__all__ = ["JavaEndedError", "Pipeline", "PipelineError"]
 
 _EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
+_OF_NO_JAVA = (Py4JError, ConnectionError)
+"""What calls to a JVM that is gone raise."""
 _OF_JSON = ("com.fasterxml.jackson.", "org.json4s.")
 
 
@@ -63,6 +65,7 @@ class Pipeline:
     Raises:
         ConfigError: from `__enter__`, when a step's SQL, a schema or an option is wrong, or a table's topic is missing.
         PipelineError: from `__enter__`, when a source's topic is missing.
+        JavaEndedError: from `__enter__` and `__exit__`, when the JVM is gone.
         MissingJavaError: from `__enter__`, when there is no Java.
     """
 
@@ -102,13 +105,27 @@ class Pipeline:
     def __enter__(self) -> Pipeline:
         try:
             self._start()
-        except BaseException:
-            self._stack.close()
+        except BaseException as error:
+            self._end(error)
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._stack.close()
+        self._end(error)
+
+    def _end(self, error: BaseException | None) -> None:
+        """Take all down. Where the JVM has ended, what came of that is told by its cause."""
+        # A JVM that is asked to end, as by who stops all of a run's processes, fails the queries first.
+        doubtful = isinstance(error, _OF_NO_JAVA) or (self._stopping and isinstance(error, PipelineError))
+        try:
+            self._stack.close()
+        except _OF_NO_JAVA:
+            if not java_has_ended(self._spark):
+                raise
+            doubtful = True
+        if doubtful and java_has_ended(self._spark):
+            raise JavaEndedError(f"Spark's Java process has ended: it was killed, as by a system without memory, or "
+                                 f"has crashed (more in {self.log_file})") from None
 
     def _start(self) -> None:
         self.endpoints.check()
@@ -122,10 +139,10 @@ class Pipeline:
         check_sinks(self.endpoints)
         check_sources(self.endpoints)
         self.java = prepare_java()
+        self._stack.enter_context(quiet_analysis())
         self._spark = self._given or start_session(self.spec, self.master, self.log_file)
         if self._given is None:
             self._stack.callback(self._spark.stop)
-        self._stack.enter_context(quiet_analysis())
         self._tables = HeldTables(self._read)
         self._stack.callback(self._tables.close)
         self._stack.callback(self._supervisor.stop)

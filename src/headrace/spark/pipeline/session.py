@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 
 from headrace.spark.pipeline.declared import PipelineSpec
 
-__all__ = ["quiet_analysis", "running_session", "setting", "start_session"]
+__all__ = ["java_has_ended", "quiet_analysis", "running_session", "setting", "start_session"]
 
 _DEFAULTS: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -35,6 +35,7 @@ _DEFAULTS: Final = {
     # Reports of finished batches are polled, and each costs calls into the JVM: a short ring is enough.
     "spark.sql.streaming.numRecentProgressUpdates": "20",
 }
+_LAST_BREATH_S: Final = 1.0
 _LOCAL_DEFAULTS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -73,16 +74,36 @@ def start_session(spec: PipelineSpec, master: str, log_file: Path) -> SparkSessi
         return builder.getOrCreate()
 
 
+def java_has_ended(spark: SparkSession) -> bool:
+    """Whether the JVM of a session is gone, or goes within a moment: it was killed, or has crashed."""
+    process = getattr(spark.sparkContext._gateway, "proc", None)
+    if process is None:  # the JVM has started this process
+        return False
+    try:
+        process.wait(_LAST_BREATH_S)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
 @contextmanager
 def quiet_analysis() -> Iterator[None]:
-    """PySpark logs failed analysis as JSON on the terminal, but not meanwhile: the error is shown in one line."""
-    logger = logging.getLogger("SQLQueryContextLogger")
+    """PySpark logs failed analysis as JSON on the terminal, and Py4J a traceback when the JVM has ended, but not
+    meanwhile: the error is shown in one line.
+    """
+    logger, root = logging.getLogger("SQLQueryContextLogger"), logging.getLogger()
     before = logger.level
     logger.setLevel(logging.CRITICAL)
+    root.addFilter(_is_not_of_py4j)
     try:
         yield
     finally:
+        root.removeFilter(_is_not_of_py4j)
         logger.setLevel(before)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return record.module != "java_gateway"  # which logs as root
 
 
 @contextmanager

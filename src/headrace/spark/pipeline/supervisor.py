@@ -19,7 +19,7 @@ from headrace.errors import ConfigError, KafkaException, SchemaRegistryError
 from headrace.spark.pipeline.declared import RestartRule
 from headrace.values.value_format import malformed_remedy
 
-__all__ = ["NotNowError", "PipelineError", "Supervisor", "first_line"]
+__all__ = ["JavaEndedError", "NotNowError", "PipelineError", "Supervisor", "first_line"]
 
 _LASTING: Final = re.compile(r"(headrace\.\S*)?(ConfigError|DataLossError|MissingJavaError)\b")
 """Errors that come again however often the query begins."""
@@ -36,6 +36,10 @@ _OF_THE_FILE: Final = ('Set malformed of the source to "keep" to read such value
 
 class PipelineError(RuntimeError):
     """A query of the pipeline failed for good. One line; the whole story is in Spark's log."""
+
+
+class JavaEndedError(PipelineError):
+    """Spark's JVM is gone, and all queries with it."""
 
 
 class NotNowError(RuntimeError):
