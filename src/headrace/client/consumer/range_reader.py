@@ -36,6 +36,8 @@ __all__ = ["FetchedRange", "OffsetRange", "RangeReader"]
 _REPLY_BYTES: Final = 8 << 20
 _PARTITION_BYTES: Final = {"max.partition.fetch.bytes", "fetch.message.max.bytes"}
 """One property under both of its names."""
+_LARGEST: Final = "receive.message.max.bytes"
+"""The property that bounds replies; the error of one that is larger names it."""
 _HELD_BYTES: Final = 16 << 20
 """What may wait for its turn. Beyond that the ranges are fetched one after the other."""
 _NO_ID: Final = UUID(int=0)
@@ -107,7 +109,9 @@ class RangeReader:
     """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        properties = {"fetch.max.bytes": _REPLY_BYTES, **config}
+        properties = dict(config)
+        if _LARGEST not in config:  # who says how large replies may be has said it
+            properties.setdefault("fetch.max.bytes", _REPLY_BYTES)
         if not _PARTITION_BYTES & config.keys():
             properties["max.partition.fetch.bytes"] = _REPLY_BYTES
         properties |= {"auto.offset.reset": "error", "group.id": "", "enable.partition.eof": True}
@@ -122,6 +126,7 @@ class RangeReader:
     def _forget(self) -> None:
         self._failure: KafkaException | None = None
         self._error: KafkaError | None = None
+        self._too_large = ""
         self._timeout_s = 0.0
         self._at_end: set[Key] = set()
         self._absent: dict[Key, float] = {}
@@ -200,12 +205,22 @@ class RangeReader:
             self._follow(event.cluster)
         elif isinstance(event, ErrorEvent):
             self._error = event.error
+            self._follow_size(event.error)
         elif isinstance(event, PositionsInDoubt):
             self._compare_positions()
         elif not isinstance(event, RecordsReady):
             return
         self._news += 1
         self._waits.notify()
+
+    def _follow_size(self, error: KafkaError) -> None:
+        """Give up where a reply is too large again, by as much: this is no damage, but a record that will not fit."""
+        text = error.str().partition(" (")[0]  # without its history
+        if error != KafkaError._BAD_MSG or _LARGEST not in text:
+            return
+        if text == self._too_large:
+            self._failure = KafkaException(KafkaError(KafkaError._BAD_MSG, text))
+        self._too_large = text
 
     def _compare_positions(self) -> None:
         """Ask the new leader whether it has what was read; the next question follows by itself."""
@@ -235,7 +250,8 @@ class RangeReader:
         Raises:
             KafkaException: records are gone (`_AUTO_OFFSET_RESET`, `OFFSET_OUT_OF_RANGE`, `_LOG_TRUNCATION`), another
                 topic has the name (`UNKNOWN_TOPIC_ID`), brokers go on to not know the topic
-                (`UNKNOWN_TOPIC_OR_PART`), or nothing came in time (`_TIMED_OUT`).
+                (`UNKNOWN_TOPIC_OR_PART`), a record is larger than replies may be (`_BAD_MSG`), or nothing came in time
+                (`_TIMED_OUT`).
         """
         self.finished = False
         self._forget()
