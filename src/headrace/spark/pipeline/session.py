@@ -14,6 +14,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -76,7 +77,7 @@ def start_session(spec: PipelineSpec, master: str, log_file: Path) -> SparkSessi
 
 def java_has_ended(spark: SparkSession) -> bool:
     """Whether the JVM of a session is gone, or goes within a moment: it was killed, or has crashed."""
-    process = getattr(spark.sparkContext._gateway, "proc", None)
+    process = getattr(attrgetter("_gateway")(spark.sparkContext), "proc", None)
     if process is None:  # the JVM has started this process
         return False
     try:

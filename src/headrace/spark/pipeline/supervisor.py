@@ -21,8 +21,11 @@ from headrace.values.value_format import malformed_remedy
 
 __all__ = ["JavaEndedError", "NotNowError", "PipelineError", "Supervisor", "first_line"]
 
-_LASTING: Final = re.compile(r"(headrace\.\S*)?(ConfigError|DataLossError|MissingJavaError)\b")
-"""Errors that come again however often the query begins."""
+_LASTING: Final = re.compile(
+    r"(headrace\.\S*)?((ConfigError|DataLossError|MissingJavaError|SerializationError)\b"
+    r"|SchemaRegistryError: .*\(HTTP status code (409|422), )")
+"""Errors that come again however often the query begins: it has the same rows and schemas then. A registry that says
+409 or 422 has looked at the schema, and will not have it."""
 _OTHER_QUERY: Final = re.compile(r"assertion failed: There are \[\d+\] sources in the checkpoint")
 """So Spark says that a checkpoint is of a query with more or fewer sources."""
 _OF_PY4J: Final = "An error occurred while calling "

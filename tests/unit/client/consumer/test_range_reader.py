@@ -113,14 +113,14 @@ def test_a_bound_of_replies_bounds_what_is_asked_for_and_a_record_beyond_it_is_t
     bound, name = 100_000, f"large-{uuid4().hex[:8]}"
     broker.create_topic(name, 2)
     with Producer({"bootstrap.servers": broker.bootstrap_servers}) as out:
-        for n in range(4):
+        for _ in range(4):
             out.produce(name, bytes(bound // 2), partition=0)
             assert out.flush(PATIENCE_S) == 0
         out.produce(name, bytes(2 * bound), partition=1)
     reader = make(broker, **{"receive.message.max.bytes": str(bound)})
     try:
         assert len(read(reader, [OffsetRange(name, 0, 0, 4)])) == 4
-        with pytest.raises(KafkaException, match='raise "receive.message.max.bytes"') as large:
+        with pytest.raises(KafkaException, match=r'raise "receive\.message\.max\.bytes"') as large:
             read(reader, [OffsetRange(name, 1, 0, 1)], timeout_s=600)
         assert large.value.error == KafkaError._BAD_MSG
     finally:

@@ -138,10 +138,19 @@ def test_failures_of_one_query_are_not_those_of_another(stage):
 
 @pytest.mark.parametrize("failure", [
     "headrace.errors.ConfigError: topic t does not exist", "headrace.spark.plan.DataLossError: records may be lost",
+    "headrace.errors.SerializationError: at /need: the schema's field has no column, and no default",
+    "headrace.errors.SchemaRegistryError: the schema is incompatible (HTTP status code 409, SR code 409)",
+    "headrace.errors.SchemaRegistryError: the schema is invalid (HTTP status code 422, SR code 42201)",
 ])
 def test_what_no_restart_mends_ends_the_run_at_once(stage, failure):
     with pytest.raises(PipelineError, match="sink a failed: headrace"):
         stage.fail("a", failure)
+
+
+def test_a_registry_that_is_away_is_waited_for(stage):
+    stage.fail("a", "headrace.errors.SchemaRegistryError: no answer of 409 (HTTP status code 503, SR code -1)")
+    stage.wait(10)
+    assert stage.supervisor.restarts == {"a": 1}
 
 
 def test_a_checkpoint_of_a_query_with_other_sources_ends_the_run_and_what_to_do_is_said(stage):
