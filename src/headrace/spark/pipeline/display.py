@@ -51,8 +51,13 @@ def plain_line(sample: Sample, total: int) -> str:
     rows = "row" if sample.rows_in == 1 else "rows"
     return (
         f"{sample.query}: batch {sample.batch_id}, {sample.rows_in:,} {rows} in {sample.seconds:.1f} s "
-        f"({sample.rate:,.0f} rows/s), {total:,} read in all, {sample.rows_out:,} written, lag {sample.lag:,}"
+        f"({sample.rate:,.0f} rows/s), {total:,} read in all, {sample.rows_out:,} written, lag "
+        f"{_lag(sample, 'unknown')}"
     )
+
+
+def _lag(sample: Sample, unknown: str) -> str:
+    return unknown if sample.lag is None else f"{sample.lag:,}"
 
 
 class PlainDisplay:
@@ -116,7 +121,7 @@ class LiveDisplay:
         last = samples[-1]
         return [
             str(last.batch_id), f"{last.rate:,.0f}", f"{last.seconds:.1f} s", f"{sum(s.rows_in for s in samples):,}",
-            f"{sum(s.rows_out for s in samples):,}", f"{last.lag:,}",
+            f"{sum(s.rows_out for s in samples):,}", _lag(last, "-"),
         ]
 
     def __enter__(self) -> LiveDisplay:

@@ -36,7 +36,8 @@ class Sample:
         started_s, seconds: when its trigger began (Unix time) and how long it took.
         rows_in: records read, over all sources.
         rows_out: rows handed to the sink.
-        lag: records that were in the topics and not yet read when the batch ended, over all sources.
+        lag: records that were in the topics and not yet read when the batch ended, over all sources; None for a batch
+            that runs again after a restart, of which Spark tells no ends of topics.
         late: rows that came after the watermark and were dropped.
         malformed: values that did not parse.
         topics: records read per topic; where a source reads several, they have one figure.
@@ -48,7 +49,7 @@ class Sample:
     seconds: float
     rows_in: int
     rows_out: int
-    lag: int
+    lag: int | None
     late: int = 0
     malformed: int = 0
     topics: Mapping[str, int] = field(default_factory=dict)
@@ -80,11 +81,15 @@ def sample_of(progress: Mapping[str, Any]) -> Sample:
         seconds=float(progress.get("durationMs", {}).get("triggerExecution", 0)) / 1000,
         rows_in=int(progress.get("numInputRows", 0)),
         rows_out=sum(_count(metric) for name, metric in observed.items() if name == ROWS_METRIC),
-        lag=sum(lag(_offsets(s.get("endOffset")), _offsets(s.get("latestOffset"))) for s in sources),
+        lag=_lag([(_offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))) for source in sources]),
         late=sum(int(s.get("numRowsDroppedByWatermark", 0)) for s in progress.get("stateOperators", [])),
         malformed=sum(_count(metric) for name, metric in observed.items() if name.startswith(MALFORMED_METRIC)),
         topics=topics,
     )
+
+
+def _lag(sources: list[tuple[dict[str, Any], dict[str, Any]]]) -> int | None:
+    return None if any(end and not latest for end, latest in sources) else sum(lag(*each) for each in sources)
 
 
 def _offsets(value: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -141,8 +142,9 @@ def _sinks(spec: PipelineSpec, history: History, outcome: Outcome) -> str:
 def _sums(samples: list[Sample], restarts: int) -> tuple[object, ...]:
     seconds = [sample.seconds for sample in samples]
     rows = sum(sample.rows_in for sample in samples)
+    lag = samples[-1].lag if samples else None
     return (
-        len(samples), rows, sum(s.rows_out for s in samples), samples[-1].lag if samples else "-",
+        len(samples), rows, sum(s.rows_out for s in samples), "-" if lag is None else lag,
         sum(s.late for s in samples), sum(s.malformed for s in samples), restarts,
         f"{rows / sum(seconds):,.0f}" if sum(seconds) else "-",
         f"{percentile(seconds, 0.5):.2f} s", f"{max(seconds, default=0):.2f} s",
@@ -179,7 +181,7 @@ def draw_plots(history: History, queries: Sequence[str]) -> list[tuple[str, str]
     began = min(sample.started_s for sample in history.samples)
     plots: tuple[tuple[str, str, Callable[[Sample], float]], ...] = (
         ("Throughput", "records read per second", lambda s: s.rate),
-        ("Lag", "records not yet read", lambda s: float(s.lag)),
+        ("Lag", "records not yet read", lambda s: nan if s.lag is None else float(s.lag)),
         ("Batch time", "seconds", lambda s: s.seconds),
     )
     return [(title, _plot(history, queries, began, label, value)) for title, label, value in plots]

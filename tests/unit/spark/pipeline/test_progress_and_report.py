@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from headrace.spark.pipeline.display import LiveDisplay, PlainDisplay, make_display
+from headrace.spark.pipeline.display import LiveDisplay, PlainDisplay, make_display, plain_line
 from headrace.spark.pipeline.progress import History, percentile, sample_of
 from headrace.spark.pipeline.report import Check, Outcome, write_report
 from headrace.spark.pipeline.spec import parse_pipeline
@@ -57,6 +57,17 @@ def test_the_records_of_a_source_of_several_topics_are_counted_once():
 
 def test_a_source_without_offsets_has_no_lag():
     assert sample_of(progress(sources=[{"numInputRows": 1, "endOffset": "none", "latestOffset": None}])).lag == 0
+
+
+def test_the_lag_of_a_batch_that_runs_again_after_a_restart_is_unknown(tmp_path):
+    (source,) = progress()["sources"]
+    sample = sample_of(progress(sources=[{**source, "latestOffset": "null"}, source]))
+    assert sample.lag is None
+    assert plain_line(sample, 100).endswith("7 written, lag unknown")
+    history = History()
+    history.add(progress(sources=[{**source, "latestOffset": "null"}]))
+    write_report(tmp_path / "report.html", SPEC, history, outcome_of())
+    assert "<td class=text>lag at the end</td><td>-</td>" in (tmp_path / "report.html").read_text()
 
 
 def test_a_batch_is_counted_once_and_idle_triggers_are_not():
