@@ -285,7 +285,7 @@ class FetchPlan:
                 self._wake_at(state.replica_until)
                 return state.replica
             state.replica = -1
-        if leader is None:
+        if leader is None and state.topic in self._metadata.cluster.topics:  # else it is asked for already
             self._metadata.refresh(now)
             if self._metadata.missing(state.topic, state.partition) is not None:  # perhaps for ever: ask less and less
                 self._pause(state, now)

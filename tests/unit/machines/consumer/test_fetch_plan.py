@@ -624,3 +624,26 @@ def shown(request: FetchRequest) -> tuple[object, ...]:
     return (request.session_id, request.session_epoch, request.max_bytes, request.max_wait_ms,
             sorted((part.partition, part.fetch_offset) for topic in request.topics for part in topic.partitions),
             sorted(number for topic in request.forgotten_topics_data for number in topic.partitions))
+
+
+def test_a_topic_that_is_being_asked_for_has_nothing_else_asked_for() -> None:
+    made = Plan({0: 1})
+    made.metadata.want_topics(["new"])
+    [asking] = made.metadata.poll(made.now)
+    made.subscription.assign([TopicPartition("t", 0, 0), TopicPartition("new", 0, 0)])
+    assert made.asked() == {1: [0]}
+    made.metadata.on_reply(asking, MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=node, host="h", port=node) for node in (1, 2, 3)],
+        topics=[MetadataResponseTopic(name="new", topic_id=UUID(int=8), partitions=[
+            MetadataResponsePartition(partition_index=0, leader_id=2, leader_epoch=0)])]), made.now)
+    assert made.asked() == {2: [0]}
+    assert list(made.metadata.poll(made.now + 5)) == []
+
+
+def test_a_partition_that_its_topic_does_not_have_is_asked_for() -> None:
+    made = Plan({0: 1})
+    made.subscription.assign([TopicPartition("t", 1, 0)])
+    assert made.asked() == {}
+    [asking] = made.metadata.poll(made.now + 5)
+    assert isinstance(asking.request, MetadataRequest)
+    assert [topic.name for topic in asking.request.topics or ()] == ["t"]
