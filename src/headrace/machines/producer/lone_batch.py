@@ -129,7 +129,7 @@ class LoneBatches:
 
     Attributes:
         lends: the client can carry it out, and this producer's batches may be sent so.
-        lent: partitions of which that is done.
+        lent: partitions of which that is done, by leader: at each of them they have one connection.
     """
 
     def __init__(self, batch_queues: BatchQueues, sequences: Sequences, leaders: KnownLeaders, load: BrokerLoad, *,
@@ -141,8 +141,7 @@ class LoneBatches:
         self.lends = lends and not batch_queues.codec and (
             batch_queues.message_timeout_s >= request_timeout_s + batch_queues.linger_s)
         self._offered: tuple[LoneLane, Send] | None = None
-        self.lent: dict[PartitionQueue, None] = {}
-        self._lent_at: dict[int, DirectSend] = {}  # one by leader: what is lent there has one connection
+        self.lent: dict[int, dict[PartitionQueue, None]] = {}
 
     def poll(self, now: float) -> Send | None:
         """The request with the batch that is alone; None if there is no such batch: then what was ready is queued.
@@ -213,21 +212,24 @@ class LoneBatches:
     def on_lent(self, lane: LoneLane, direct: DirectSend) -> None:
         """A `Lend` was carried out."""
         lane.queue.direct = direct
-        self.lent[lane.queue] = None
-        self._lent_at[lane.leader] = direct
+        self.lent.setdefault(lane.leader, {})[lane.queue] = None
 
     def end_lending(self) -> None:
         """Have all batches come here again."""
         self._offered = None
-        for queue in list(self.lent):
-            queue.end_direct()
+        for queues in list(self.lent.values()):
+            for queue in list(queues):
+                queue.end_direct()
         self.lent.clear()
-        self._lent_at.clear()
 
     def take_back(self) -> None:
         """Before anything is sent: what is in flight directly counts as in flight."""
-        for direct in list(self._lent_at.values()):
-            direct.take_back()
+        for queues in list(self.lent.values()):
+            for queue in list(queues):
+                if queue.direct is not None:
+                    queue.direct.take_back()
+                    break
+                del queues[queue]  # it has ended
 
     def check_leaders(self) -> None:
         """The metadata may have changed: what was lent may not be the way to the leader any more."""
@@ -250,7 +252,7 @@ class LoneBatches:
     def take_over(self, lane: LoneLane, opened: UnsealedBatch, sealed: SealedBatch) -> Send:
         """A batch that was sent directly is in flight, and its reply is to be handed to the sender."""
         lane.queue.direct = None
-        self.lent.pop(lane.queue, None)
+        self.lent.get(lane.leader, {}).pop(lane.queue, None)
         self._load.requests[lane.leader] = self._load.requests.get(lane.leader, 0) + 1
         return self._send(lane, self.sent(lane, opened, sealed))
 

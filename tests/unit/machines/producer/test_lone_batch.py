@@ -6,11 +6,12 @@ from uuid import UUID
 
 import pytest
 
+from headrace.buffers import OpenBatches
 from headrace.errors import KafkaError
 from headrace.machines.cluster.in_flight import ClientRequest, InFlightRequests
 from headrace.machines.machine import Send
-from headrace.machines.producer.batch_queue import BatchQueues
-from headrace.machines.producer.lone_batch import Lend
+from headrace.machines.producer.batch_queue import BatchQueues, PartitionQueue
+from headrace.machines.producer.lone_batch import BrokerLoad, Lend, LoneBatches
 from headrace.machines.producer.sender import Limits, Sender
 from headrace.machines.producer.sequences import MAX_EPOCH, Sequences
 from headrace.records import BatchBuilder
@@ -426,3 +427,39 @@ def test_what_concerns_all_batches_ends_lending(happens):
     producer, way = lent()
     happens(producer)
     assert way.ended == 1
+
+
+class LentPartition:
+    """A partition that is lent, in a test of who is asked to give back what."""
+
+    def __init__(self, lone, leader, number, asked):
+        self.lane = SimpleNamespace(queue=PartitionQueue("t", number), leader=leader)
+        self.name, self.asked = number, asked
+        lone.on_lent(self.lane, self)
+
+    def take_back(self):
+        self.asked.append(self.name)
+
+    def end(self):
+        self.asked.append(f"end {self.name}")
+
+
+def test_of_a_thousand_partitions_at_one_leader_one_gives_the_connection_back():
+    asked, sequences = [], Sequences(True, 30.0, lambda attempt: 0.1)
+    lone = LoneBatches(BatchQueues(OpenBatches(), 0.0, 300.0), sequences, Producer(), BrokerLoad(), acks=-1,
+                       max_in_flight=5, request_timeout_s=30.0, lends=True)
+    ways = [LentPartition(lone, number % 2, number, asked) for number in range(1000)]
+    lone.take_back()
+    assert asked == [0, 1]
+    asked.clear()
+    for way in (ways[0], ways[2], ways[1]):
+        way.lane.queue.end_direct()
+    asked.clear()
+    lone.take_back()
+    assert asked == [4, 3], "those whose way has ended have nothing to give back"
+    asked.clear()
+    lone.end_lending()
+    assert len(asked) == 997
+    asked.clear()
+    lone.take_back()
+    assert asked == []
