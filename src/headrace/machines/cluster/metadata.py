@@ -196,13 +196,18 @@ class Metadata:
         if every and not self._all:
             self._ask_at_once()
         self._topics, self._all = set(names), every
-        self._new &= self._topics
+        self._keep_wanted()
         self._ask_for(new)
 
     def unwant(self, names: Iterable[str]) -> None:
         """Forget topics that are not needed any more."""
         self._topics.difference_update(names)
+        self._keep_wanted()
+
+    def _keep_wanted(self) -> None:
         self._new &= self._topics
+        if not self._new:
+            self._new_due = None
 
     def forget(self, names: Collection[str]) -> None:
         """What is known of these topics may be out of date: know nothing until a broker that is asked now answers."""

@@ -178,6 +178,17 @@ def test_topics_that_nobody_wants_any_more_leave_the_picture_with_the_next_answe
     assert metadata.cluster.names.keys() == {UUID(int=8), UUID(int=9)}
 
 
+def test_a_topic_that_is_not_wanted_any_more_is_not_asked_for_again() -> None:
+    metadata = machine(refresh_s=300.0)
+    metadata.want_topics(["a", "gone"])
+    exchange(metadata, reply(topic("a"), topic("gone", error_code=KafkaError.UNKNOWN_TOPIC_OR_PART)), 0.0)
+    metadata.unwant(["gone"])
+    assert metadata.deadline() == 300.0
+    metadata.want_topics(["b"])
+    metadata.want_only(["a"], every=False)
+    assert metadata.deadline() == 300.0
+
+
 def test_a_topic_that_was_made_anew_between_two_wants_has_one_id() -> None:
     metadata = machine()
     metadata.want_topics(["a", "b"])
