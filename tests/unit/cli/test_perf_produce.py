@@ -16,7 +16,7 @@ from headrace.cli.measuring.figures import LoadOutcome, middle, percentiles
 from headrace.cli.measuring.peers import DEFAULTS, settings_of
 from headrace.cli.measuring.tables import final_table
 from headrace.cli.perf import main
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.producer.produce import ProduceRequest
 
@@ -94,6 +94,31 @@ def test_payloads_of_a_file_and_an_end_by_time(broker, tmp_path, capsys):
     told = capsys.readouterr().out
     assert "3 B on average" in told
     assert 0 < int(told.splitlines()[-2].split()[1].replace(",", "")) <= 1_100
+
+
+class LaggingBroker:
+    """A consumer of a broker that knows of a new topic when it is asked for the third time."""
+
+    def __init__(self, code):
+        self.code, self.asked = code, 0
+
+    def get_watermark_offsets(self, partition, timeout):
+        self.asked += 1
+        if self.asked < 3:
+            raise KafkaException(KafkaError(self.code))
+        return 0, 7
+
+
+def test_a_broker_that_has_not_heard_of_the_new_topic_is_asked_again(monkeypatch):
+    lagging = LaggingBroker(KafkaError._UNKNOWN_PARTITION)
+    assert perf_produce._end_offset(lagging, None) == 7
+    refusing = LaggingBroker(KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    with pytest.raises(KafkaException):
+        perf_produce._end_offset(refusing, None)
+    assert refusing.asked == 1
+    monkeypatch.setattr(perf_produce, "_ADMIN_S", 0.0)
+    with pytest.raises(KafkaException):
+        perf_produce._end_offset(LaggingBroker(KafkaError._UNKNOWN_PARTITION), None)
 
 
 def test_records_that_are_missing_in_the_topic_are_failures(broker, capsys, monkeypatch):

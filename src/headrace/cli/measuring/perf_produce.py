@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,11 +23,13 @@ from headrace.config import PRODUCER, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
 
 if TYPE_CHECKING:
+    from headrace import Consumer, TopicPartition
     from headrace.admin import AdminClient
 
 __all__ = ["PerfRun", "WorkerFailedError", "main", "make_parser", "measured"]
 
 _ADMIN_S = 30.0
+_PAUSE_S = 0.1
 
 
 class WorkerFailedError(Exception):
@@ -287,11 +290,7 @@ class PerfRun:
         with Consumer({**self._admin_properties(), "group.id": "headrace-perf"}) as consumer:
             while not (known := consumer.list_topics(topic, timeout=_ADMIN_S).topics[topic].partitions):
                 pass  # it was made a moment ago
-            total = 0
-            for number in known:
-                offsets = consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=_ADMIN_S)
-                total += offsets[1] if offsets else 0
-            return total
+            return sum(_end_offset(consumer, TopicPartition(topic, number)) for number in known)
 
     # The end
 
@@ -335,6 +334,20 @@ class PerfRun:
                             for client, rounds in self._outcomes.items()}}
             options.json.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
             print(f"written to {options.json}")
+
+
+def _end_offset(consumer: Consumer, partition: TopicPartition) -> int:
+    """Of a topic that was made a moment ago: the broker that is asked may not have heard of it."""
+    until = time.monotonic() + _ADMIN_S
+    while True:
+        try:
+            offsets = consumer.get_watermark_offsets(partition, timeout=_ADMIN_S)
+        except KafkaException as error:
+            if error.error != KafkaError._UNKNOWN_PARTITION or time.monotonic() >= until:
+                raise
+            time.sleep(_PAUSE_S)
+        else:
+            return offsets[1] if offsets else 0
 
 
 def _plain(found: LoadOutcome) -> dict[str, Any]:
