@@ -183,17 +183,10 @@ class Run:
 
     def measure_all(self) -> None:
         """All rounds."""
-        a = self.arguments
-        with report.Progress((1 + a.rounds) * len(self.samples) * len(a.actions)) as progress:
-            for turn in range(1 + a.rounds):
-                for partitions, client in list(self.samples) if turn % 2 else reversed(self.samples):
-                    found: dict[str, float] = {}
-                    for action in a.actions:
-                        about = f"{client}, {partitions:,} partitions, {action}"
-                        progress.next(f"round {turn}: {about}" if turn else f"getting warm: {about}")
-                        found |= run_child("benchmarks.many_partitions", self._request(action, partitions, client))
-                    if turn:
-                        self.samples[partitions, client].append(found)
+        report.measure_in_turns(
+            self.samples, self.arguments.rounds, self.arguments.actions,
+            lambda key: f"{key[1]}, {key[0]:,} partitions",
+            lambda key, action: run_child("benchmarks.many_partitions", self._request(action, *key)))
 
     def _request(self, action: str, partitions: int, client: str) -> dict[str, Any]:
         a = self.arguments

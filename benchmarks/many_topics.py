@@ -43,13 +43,19 @@ Turn = dict[str, dict[str, float]]
 """By action: seconds and CPU seconds; of Java, requests and bytes received as well."""
 
 
+def names_of(topics: int) -> list[str]:
+    """The names of so many topics."""
+    return [f"{_PREFIX}{number:05}" for number in range(topics)]
+
+
 def prepare(bootstrap: str, topics: int) -> None:
     """Make topics of one partition, and wait until the broker lists them."""
     from confluent_kafka.admin import AdminClient, NewTopic
 
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    names = names_of(topics)
     for first in range(0, topics, _AT_ONCE):
-        new = [NewTopic(f"{_PREFIX}{number:05}", 1, 1) for number in range(first, min(first + _AT_ONCE, topics))]
+        new = [NewTopic(name, 1, 1) for name in names[first:first + _AT_ONCE]]
         for future in admin.create_topics(new, request_timeout=_WAIT_S).values():
             future.result(_WAIT_S)
     deadline = time.monotonic() + _WAIT_S

@@ -5,14 +5,39 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks.measure import Sample
 
+_Key = TypeVar("_Key")
+
 DIRECTORY = Path(__file__).parents[1] / ".benchmarks"
+
+
+def measure_in_turns(samples: Mapping[_Key, list[dict[str, float]]], rounds: int, actions: Sequence[str],
+                     about: Callable[[_Key], str], measure: Callable[[_Key, str], Mapping[str, float]]) -> None:
+    """Fill the samples: rounds in turning order, and one before them that is not kept, for the broker to be warm.
+
+    Args:
+        samples: by what is compared, what each round found.
+        rounds: how many are kept.
+        actions: what is measured in each.
+        about: names what is compared.
+        measure: the figures of one action.
+    """
+    with Progress((1 + rounds) * len(samples) * len(actions)) as progress:
+        for turn in range(1 + rounds):
+            for key in list(samples) if turn % 2 else reversed(list(samples)):
+                found: dict[str, float] = {}
+                for action in actions:
+                    name = f"{about(key)}, {action}"
+                    progress.next(f"round {turn}: {name}" if turn else f"getting warm: {name}")
+                    found |= measure(key, action)
+                if turn:
+                    samples[key].append(found)
 
 
 def spread(values: Sequence[float]) -> str:

@@ -19,12 +19,13 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from benchmarks import brokers, report
+from benchmarks.many_topics import names_of, prepare
 from benchmarks.measure import Stopwatch, answer, machine, run_child, version_of
 from benchmarks.peers import producer_class
 from tools.kafka import NEWEST, VERSIONS
@@ -37,7 +38,6 @@ MOST = 1.0
 """What ours may take, in multiples of confluent-kafka's time."""
 _RATE = 200
 _WAIT_S = 120.0
-_AT_ONCE = 500
 
 
 class Topics:
@@ -48,7 +48,7 @@ class Topics:
     """
 
     def __init__(self, request: dict[str, Any]) -> None:
-        self.names = [f"one-of-{request['topics']}-{number}" for number in range(request["topics"])]
+        self.names = names_of(request["topics"])
         self._value = b"v" * request["size"]
         self.failed: list[object] = []
         import_module(MODULES[request["client"]]).Producer  # noqa: B018 - some of a module is imported on first use
@@ -94,23 +94,6 @@ def measured(request: dict[str, Any]) -> dict[str, float]:
     return {f"{action}_s": watch.wall_s * per, f"{action}_cpu_s": watch.cpu_s * per}
 
 
-def make(request: dict[str, Any]) -> dict[str, int]:
-    """Make the topics, of one partition each."""
-    from confluent_kafka.admin import AdminClient, NewTopic
-
-    admin = AdminClient({"bootstrap.servers": request["bootstrap"], "log_level": 0})
-    names = [f"one-of-{request['topics']}-{number}" for number in range(request["topics"])]
-    for first in range(0, len(names), _AT_ONCE):
-        made = admin.create_topics([NewTopic(name, 1, 1) for name in names[first:first + _AT_ONCE]],
-                                   request_timeout=_WAIT_S)
-        for future in made.values():
-            future.result(_WAIT_S)
-    return {"topics": len(names)}
-
-
-MEASURES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {"make": make, "measure": measured}
-
-
 class Run:
     """One comparison: the arguments, the broker, and what was measured so far.
 
@@ -125,24 +108,15 @@ class Run:
 
     def measure_all(self) -> None:
         """Make the topics; then all rounds."""
-        a = self.arguments
-        for topics in a.topics:
-            self._run("make", topics, "")
-        with report.Progress((1 + a.rounds) * len(self.samples) * len(a.actions)) as progress:
-            for turn in range(1 + a.rounds):
-                for topics, client in list(self.samples) if turn % 2 else reversed(self.samples):
-                    found: dict[str, float] = {}
-                    for action in a.actions:
-                        about = f"{client}, {topics:,} topics, {action}"
-                        progress.next(f"round {turn}: {about}" if turn else f"getting warm: {about}")
-                        found |= self._run("measure", topics, client, action)
-                    if turn:
-                        self.samples[topics, client].append(found)
+        prepare(self.broker.bootstrap_servers, max(self.arguments.topics))
+        report.measure_in_turns(
+            self.samples, self.arguments.rounds, self.arguments.actions, lambda key: f"{key[1]}, {key[0]:,} topics",
+            lambda key, action: self._measured(*key, action))
 
-    def _run(self, what: str, topics: int, client: str, action: str = "") -> dict[str, Any]:
+    def _measured(self, topics: int, client: str, action: str) -> dict[str, Any]:
         a = self.arguments
         return run_child("benchmarks.topics_produced", {
-            "what": what, "action": action, "client": client, "topics": topics, "records": a.records, "few": a.few,
+            "action": action, "client": client, "topics": topics, "records": a.records, "few": a.few,
             "size": a.size, "bootstrap": self.broker.bootstrap_servers})
 
     def show(self) -> bool:
@@ -199,7 +173,6 @@ def _parser() -> argparse.ArgumentParser:
 
 if __name__ == "__main__":
     if len(sys.argv) == 2 and sys.argv[1].startswith("{"):
-        request = json.loads(sys.argv[1])
-        answer(**MEASURES[request["what"]](request))
+        answer(**measured(json.loads(sys.argv[1])))
     else:
         sys.exit(main(sys.argv[1:]))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks import topics_produced
+from benchmarks.many_topics import names_of, prepare
 from benchmarks.measure import run_child
 from headrace.testing import EmbeddedBroker
 
@@ -16,7 +17,7 @@ TOPICS, RECORDS, FEW = 5, 200, 10
 @pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedBroker]:
     with EmbeddedBroker() as broker:
-        topics_produced.make(request(broker))
+        prepare(broker.bootstrap_servers, TOPICS)
         yield broker
 
 
@@ -31,9 +32,9 @@ def test_records_for_several_topics_are_sent_and_timed(
     broker: EmbeddedBroker, client: str, action: str, records: int
 ) -> None:
     def stored() -> int:
-        return sum(sum(broker.end_offsets(f"one-of-{TOPICS}-{number}")) for number in range(TOPICS))
+        return sum(sum(broker.end_offsets(name)) for name in names_of(TOPICS))
 
     before = stored()
-    found = run_child("benchmarks.topics_produced", request(broker, what="measure", action=action, client=client))
+    found = run_child("benchmarks.topics_produced", request(broker, action=action, client=client))
     assert stored() - before == records
     assert found[f"{action}_s"] > 0 < found[f"{action}_cpu_s"]
