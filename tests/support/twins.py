@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from headrace.buffers import (
+    alarm,
     buffer_pool,
     closed_batch,
     column_input,
@@ -26,9 +27,9 @@ from headrace.buffers.lanes import direct_lane, fetch_lane, tls_pipe
 from headrace.records import batch, builder, hashing, header, message
 from headrace.records.columns import capsules, columns, joined_rows
 
-_MODULES = (batch, buffer_pool, builder, capsules, closed_batch, column_input, columns, delivery_future, direct_lane,
-            fast_path, fetch_lane, future_condition, hashing, header, joined_rows, loop_turns, message, open_batches,
-            record_accumulator, report_run, spin_wait, tether, tls_pipe)
+_MODULES = (alarm, batch, buffer_pool, builder, capsules, closed_batch, column_input, columns, delivery_future,
+            direct_lane, fast_path, fetch_lane, future_condition, hashing, header, joined_rows, loop_turns, message,
+            open_batches, record_accumulator, report_run, spin_wait, tether, tls_pipe)
 
 
 class Twin(SimpleNamespace):

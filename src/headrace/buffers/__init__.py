@@ -17,6 +17,7 @@ _PLAIN = records.implementation == "plain" or find_spec("headrace.buffers._buffe
 
 # The twins have the same names and types; for a type checker they are the plain one's.
 if TYPE_CHECKING or _PLAIN:
+    from headrace.buffers.alarm import Alarm
     from headrace.buffers.buffer_pool import BufferPool
     from headrace.buffers.closed_batch import ClosedBatch
     from headrace.buffers.column_input import append_columns
@@ -36,6 +37,7 @@ else:
     from headrace.buffers._buffer import (
         WAKE,
         AIOProduceFastPath,
+        Alarm,
         BufferPool,
         ClosedBatch,
         DeliveryFuture,
@@ -67,6 +69,7 @@ __all__ = [
     "OVERHEAD_BYTES",
     "WAKE",
     "AIOProduceFastPath",
+    "Alarm",
     "BufferPool",
     "ClosedBatch",
     "DeliveryFuture",

@@ -20,6 +20,7 @@
 #include <linux/futex.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #define HEADRACE_HAS_EPOLL 1
 #endif
 #ifndef MSG_NOSIGNAL
@@ -180,6 +181,23 @@ static inline void headrace_drain(int wake) {
     uint64_t count;
     ssize_t got = read(wake, &count, sizeof count);
     (void)got;
+#endif
+}
+
+/* A file that can be read from a time on, in nanoseconds as headrace_clock() counts; -1 with errno. */
+static inline int headrace_alarm(void) {
+#if HEADRACE_HAS_EPOLL
+    return timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+#else
+    errno = ENOSYS;
+    return -1;
+#endif
+}
+
+static inline void headrace_set_alarm(int file, int64_t at_ns) {
+#if HEADRACE_HAS_EPOLL
+    struct itimerspec when = {{0, 0}, {at_ns / 1000000000, at_ns % 1000000000}};
+    timerfd_settime(file, TFD_TIMER_ABSTIME, &when, NULL);
 #endif
 }
 

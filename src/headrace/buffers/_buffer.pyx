@@ -8,6 +8,7 @@
     DeliveryFuture         what becomes of a record, for asyncio
     RecordAccumulator      where a topic's records go
     OpenBatches            the open batches of all topics
+    Alarm                  tells a loop when the first of them has lingered
     FutureCondition        what guards a future
     DirectLane, ...        the way of a batch that its own thread sends
     TlsPipe                a TLS connection without its socket, lent with it
@@ -117,6 +118,9 @@ cdef extern from "_buffer.h":
     int headrace_epoll(int epoll, int milliseconds, int *files, int *ready) nogil
     void headrace_pause(int64_t nanoseconds) nogil
     void headrace_drain(int wake) nogil
+    int headrace_alarm() nogil
+    void headrace_set_alarm(int file, int64_t at_ns) nogil
+    int headrace_close "close" (int file) nogil
     enum:
         MOST_FILES "HEADRACE_MOST_FILES"  # that a thread waits for at a time
     int headrace_poll(const int *files, int count, double seconds) nogil
@@ -1716,6 +1720,45 @@ cdef inline bint is_held(ClosedBatch batch, dict held) except -1:
 
 
 @cython.final
+cdef class Alarm:
+    """A file that can be read from a time on; see the plain twin."""
+
+    cdef readonly int file
+    cdef readonly double at
+    cdef OpenBatches _batches  # that set it
+
+    exists = bool(HAS_EPOLL)
+
+    def __cinit__(self):
+        self.file, self.at = -1, INFINITY
+
+    def __init__(self):
+        self.file = headrace_alarm()
+        if self.file < 0:
+            raise OSError(errno, os.strerror(errno))
+
+    def __dealloc__(self):
+        if self.file >= 0:
+            headrace_close(self.file)
+
+    def set(self, double at):
+        self.ring(at)
+
+    cdef inline void ring(self, double at) noexcept:
+        # A microsecond late: a clock that is read then shows the time.
+        self.at = at
+        headrace_set_alarm(self.file, <int64_t> (1e9 * max(at, 0.0)) + 1000)
+
+    def answer(self):
+        headrace_drain(self.file)
+
+    def close(self):
+        if self.file >= 0:
+            headrace_close(self.file)
+            self.file = -1
+
+
+@cython.final
 cdef class OpenBatches:
     """The batches of all topics that take records, and those that are full. It guards the accumulators."""
 
@@ -1724,11 +1767,28 @@ cdef class OpenBatches:
     cdef bint _timed  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
     cdef double _linger_s  # 0: a batch that is opened is sent at once
     cdef double _flushed_at, _flushed_before  # when `send_open` sent a batch
+    cdef Alarm _alarm  # None for none
+    cdef bint _is_set  # it rings before a batch that is opened now has lingered; then `ready` is called
+    cdef dict _flushing  # while there is something in it, batches do not linger
 
     def __init__(self, double linger_s=0.0):
         self._open, self._full = {}, {}
         self._linger_s = linger_s
         self._flushed_at = self._flushed_before = -INFINITY
+        self._flushing = {}
+
+    @property
+    def rings(self):
+        return self._alarm is not None
+
+    @cython.critical_section
+    def ring(self, Alarm alarm=None, dict flushing=None):
+        if self._alarm is not None:
+            self._alarm._batches = None
+        if alarm is not None:
+            alarm._batches = self
+        self._alarm, self._is_set = alarm, False
+        self._flushing = {} if flushing is None else flushing
 
     @cython.critical_section
     def ready(self, opened_before=None, dict held=None):
@@ -1748,19 +1808,69 @@ cdef class OpenBatches:
         for batch, accumulator in taken.items():
             if (<RecordAccumulator> accumulator)._direct is not None:
                 (<RecordAccumulator> accumulator)._direct[(<ClosedBatch> batch).partition] = None
+        if self._alarm is not None:
+            self.set_alarm(held)
         return list(taken)
+
+    cdef int set_alarm(self, dict held) except -1:
+        # For the oldest open batch, or leave it as it is if it rings before that in any case.
+        cdef double at, now = headrace_clock()
+        cdef bint rings = self._is_set and now < self._alarm.at
+        for batch in self._open:
+            if not held or not is_held(<ClosedBatch> batch, held):
+                at = (<ClosedBatch> batch).opened_at + self._linger_s
+                if not (rings and self._alarm.at <= at):
+                    self._alarm.ring(at)
+                rings = True
+                break
+        self._is_set = rings
+        return 0
+
+    cdef inline bint is_expected(self, double opened_at) noexcept:
+        # Whether nobody has to be woken for a batch that is opened: an alarm rings when it has lingered at the latest.
+        if self._alarm is None or self._flushing:
+            return self._timed
+        if not self._is_set:
+            self._alarm.ring(opened_at + self._linger_s)
+            self._is_set = True
+        return True
 
     @cython.critical_section
     def next_deadline(self, double linger_s, dict held=None):
-        self._timed = True
+        cdef bint rings = self._alarm is not None and linger_s > 0
+        self._timed = not rings
         if self._full:
             return -INFINITY
+        if rings:
+            return None
         for batch in self._open:
             if not held or not is_held(<ClosedBatch> batch, held):
                 return (<ClosedBatch> batch).opened_at + linger_s
         cdef double now = headrace_clock()
         self._timed = now - self._flushed_before < self._linger_s
         return now + self._linger_s if self._timed else None
+
+    cdef bint send_lingered(self) except -1:
+        return not self._flushing and self.send_lone(headrace_clock() - self._linger_s)
+
+    cpdef bint send_lone(self, double opened_before) except -1:
+        cdef list due = []
+        with cython.critical_section(self):
+            for batch in self._open:
+                if (<ClosedBatch> batch).opened_at > opened_before:
+                    break
+                due.append((batch, self._open[batch]))
+                if len(due) > 1:
+                    break
+        if len(due) != 1 or self._full:
+            return False
+        batch, accumulator = due[0]
+        if not (<RecordAccumulator> accumulator).send_directly((<ClosedBatch> batch).partition):
+            return False
+        with cython.critical_section(self):
+            if self._alarm is not None:
+                self.set_alarm(None)
+        return True
 
     def send_open(self):
         for batch, accumulator in list(self._open.items()):
@@ -1924,7 +2034,7 @@ cdef class RecordAccumulator:
             batch = self.open(partition, now_ns)
             used = 0
             batch._builder.add(timestamp_ms, fields)
-            woken |= not self.open_batches._timed
+            woken |= not self.open_batches.is_expected(batch.opened_at)
         if at_random:
             self._turn_bytes += batch._builder._used - used
             self._turn_count += 1
@@ -2296,8 +2406,18 @@ cdef class LoopTurns:
 
     cdef headrace_turns _turns
     cdef int _calls
+    cdef dict _alarms  # by file
 
     selects = bool(HAS_EPOLL)
+
+    def __init__(self):
+        self._alarms = {}
+
+    def watch(self, Alarm alarm not None):
+        self._alarms[alarm.file] = alarm
+
+    def unwatch(self, Alarm alarm not None):
+        self._alarms.pop(alarm.file, None)
 
     def step_aside(self):
         return self.aside()
@@ -2319,6 +2439,10 @@ cdef class LoopTurns:
         return True
 
 
+cdef inline int milliseconds_of(double seconds) noexcept:
+    return <int> min(ceil(max(seconds, 0.0) * 1e3), 2e9)
+
+
 @cython.final
 cdef class LoopTurn:
     """The turns of one loop; see the plain twin."""
@@ -2336,23 +2460,50 @@ cdef class LoopTurn:
     def select(self, int file, dict keys not None, timeout=None):
         cdef int[MOST_EVENTS] files
         cdef int[MOST_EVENTS] ready
-        cdef int found, index, error, milliseconds = -1
+        cdef int found, index, error, answered, milliseconds = -1
+        cdef double until = 0.0
+        cdef list chosen = []
         if timeout is not None:
-            milliseconds = <int> min(ceil(max(<double> timeout, 0.0) * 1e3), 2e9)
-        self.end()
-        self._under_way = True
-        with nogil:
-            found = headrace_epoll(file, milliseconds, files, ready)
-            error = errno
-            headrace_begin_turn(&self._all._turns)
-        chosen = []
-        if found < 0 and error != EINTR:
-            raise OSError(error, os.strerror(error))
-        for index in range(found):
-            key = keys.get(files[index])
-            if key is not None:
-                chosen.append((key, ready[index] & <int> key.events))
-        return chosen
+            milliseconds = milliseconds_of(timeout)
+            until = headrace_clock() + <double> timeout
+        while True:
+            self.end()
+            self._under_way = True
+            with nogil:
+                found = headrace_epoll(file, milliseconds, files, ready)
+                error = errno
+                headrace_begin_turn(&self._all._turns)
+            if found < 0 and error != EINTR:
+                raise OSError(error, os.strerror(error))
+            answered = 0
+            for index in range(found):
+                if self.answers(files[index]):
+                    answered += 1
+                    continue
+                key = keys.get(files[index])
+                if key is not None:
+                    chosen.append((key, ready[index] & <int> key.events))
+            if chosen or answered == 0 or milliseconds == 0:
+                return chosen
+            if milliseconds > 0:
+                milliseconds = milliseconds_of(until - headrace_clock())
+
+    cdef bint answers(self, int file) except -1:
+        # Whether it is an alarm, and what it rang for was done without a turn of the loop.
+        cdef Alarm alarm
+        if not self._all._alarms:
+            return False
+        found = self._all._alarms.get(file)
+        if found is None:
+            return False
+        alarm = <Alarm> found
+        try:
+            if alarm._batches is None or not alarm._batches.send_lingered():
+                return False
+        except Exception:  # no memory: the loop's turn shows it to somebody
+            return False
+        alarm.answer()
+        return True
 
     def end(self):
         if self._under_way:

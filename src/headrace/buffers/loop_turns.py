@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import time
 from selectors import SelectorKey
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headrace.buffers.alarm import Alarm
 
 __all__ = ["LoopTurn", "LoopTurns"]
 
@@ -31,6 +35,12 @@ class LoopTurns:
 
     def __init__(self) -> None:
         self._calls = 0
+
+    def watch(self, alarm: Alarm) -> None:
+        """Where `LoopTurn.select` hears an alarm, what has lingered is sent there, if it may be sent directly."""
+
+    def unwatch(self, alarm: Alarm) -> None:
+        """Leave an alarm to who watches its file."""
 
     def step_aside(self) -> bool:
         """Let a loop's thread come to the end of its turn, if it is in one; for a millisecond at most.

@@ -13,8 +13,10 @@ import math
 import threading
 import time
 from collections.abc import Collection, Mapping
+from itertools import islice
 from typing import Protocol
 
+from headrace.buffers.alarm import Alarm
 from headrace.buffers.closed_batch import ClosedBatch
 from headrace.buffers.lanes.direct_lane import DirectPartition
 
@@ -53,7 +55,25 @@ class OpenBatches:
         self.open: dict[ClosedBatch, _Accumulator] = {}
         self.full: dict[ClosedBatch, _Accumulator] = {}
         self.timed = False
+        self._alarm: Alarm | None = None
+        self._is_set = False  # it rings before a batch that is opened now has lingered; then `ready` is called
+        self._flushing: Collection[object] = ()
         self._flushed_at = self._flushed_before = -math.inf  # monotonic seconds: when `send_open` sent a batch
+
+    @property
+    def rings(self) -> bool:
+        """Whether an alarm says when a batch has lingered."""
+        return self._alarm is not None
+
+    def ring(self, alarm: Alarm | None = None, flushing: Collection[object] = ()) -> None:
+        """From now on an alarm says when the first batch has lingered, not a wake-up and then `next_deadline`.
+
+        Args:
+            alarm: whoever hears it calls `ready` or `send_lone`; None for none any more.
+            flushing: while there is something in it, batches do not linger, and whoever sends them is woken.
+        """
+        with self.lock:
+            self._alarm, self._is_set, self._flushing = alarm, False, flushing
 
     def ready(
         self, opened_before: float | None = None, held: Mapping[str, Collection[int]] = _NOTHING_HELD
@@ -78,12 +98,39 @@ class OpenBatches:
             taken, self.full = self.full, {}
             for batch, accumulator in taken.items():
                 accumulator.direct.pop(batch.partition, None)
+            self._set_alarm(held)
         return list(taken)
+
+    def _set_alarm(self, held: Mapping[str, Collection[int]]) -> None:
+        """For the oldest open batch, or leave it as it is if it rings before that in any case."""
+        if self._alarm is None:
+            return
+        rings = self._is_set and time.monotonic() < self._alarm.at
+        oldest = next((batch for batch in self.open if batch.partition not in held.get(batch.topic, ())), None)
+        if oldest is not None:
+            at = oldest.opened_at + self.linger_s
+            if not (rings and self._alarm.at <= at):
+                self._alarm.set(at)
+        self._is_set = rings or oldest is not None
+
+    def is_expected(self, opened_at: float) -> bool:
+        """Whether nobody has to be woken for a batch that is opened, because `ready` is called when it has lingered.
+
+        The caller holds the lock.
+        """
+        if self._alarm is None or self._flushing:
+            return self.timed
+        if not self._is_set:
+            self._alarm.set(opened_at + self.linger_s)
+            self._is_set = True
+        return True
 
     def next_deadline(
         self, linger_s: float, held: Mapping[str, Collection[int]] = _NOTHING_HELD
     ) -> float | None:
         """When the oldest open batch has lingered, in monotonic seconds; -inf if a full one waits, None if none.
+
+        Also None where an alarm says so.
 
         Args:
             linger_s: seconds that a batch stays open.
@@ -94,15 +141,35 @@ class OpenBatches:
         each record would wake the caller for nothing each time.
         """
         with self.lock:
-            self.timed = True
+            rings = self._alarm is not None and linger_s > 0
+            self.timed = not rings
             if self.full:
                 return -math.inf
+            if rings:
+                return None
             for batch in self.open:
                 if batch.partition not in held.get(batch.topic, ()):
                     return batch.opened_at + linger_s
             now = time.monotonic()
             self.timed = now - self._flushed_before < self.linger_s
             return now + self.linger_s if self.timed else None
+
+    def send_lone(self, opened_before: float) -> bool:
+        """Send what has lingered from this thread, if that is one batch and nothing is full; False if it was not sent.
+
+        Args:
+            opened_before: as in `ready`.
+        """
+        with self.lock:
+            due = [batch for batch in islice(self.open, 2) if batch.opened_at <= opened_before]
+            if len(due) != 1 or self.full:
+                return False
+            accumulator = self.open[due[0]]
+        if not accumulator.send_directly(due[0].partition):
+            return False
+        with self.lock:
+            self._set_alarm(_NOTHING_HELD)
+        return True
 
     def send_open(self) -> bool:
         """Send the open batches from this thread, without waiting for more records; False if the loop has to."""

@@ -210,7 +210,7 @@ class RecordAccumulator:
             batch = self._open[partition] = ClosedBatch(self.topic, partition, time.monotonic(), builder)
             self.open_batches.open[batch] = self
             batch.append(timestamp_ms, key, value, headers)
-            used, woken, self._opened = 0, 0 if self.open_batches.timed else WAKE, partition
+            used, woken, self._opened = 0, 0 if self.open_batches.is_expected(batch.opened_at) else WAKE, partition
         if at_random:
             self._turn_bytes += batch.size_bytes - used
             self._turn_count += 1

@@ -139,6 +139,14 @@ class Driver:
 
         return stir
 
+    def stepper(self, machine: Machine) -> Callable[[], None]:
+        """What polls one machine at once. To be called on the loop, by what it calls itself."""
+        def step() -> None:
+            self._stirred.add(machine)
+            self._step()
+
+        return step
+
     def waker(self, machine: Machine | None) -> Callable[[], None]:
         """What polls one machine, or with None all, in the next turn of the loop. To be called from any thread.
 

@@ -19,12 +19,12 @@ from functools import partial
 from inspect import CORO_CREATED, getcoroutinestate
 from typing import Any, Generic, TypeVar
 
-from headrace.buffers import LoopTurn, LoopTurns
+from headrace.buffers import Alarm, LoopTurn, LoopTurns
 from headrace.errors import ClientClosedError
 from headrace.interpreter import SteadyLock, has_gil, has_threads
 
-__all__ = ["FORKED", "SLICE_S", "LoopCall", "LoopThread", "loop_thread", "new_loop", "stepping_aside", "too_late",
-           "waking", "yielding_to"]
+__all__ = ["FORKED", "SLICE_S", "LoopAlarm", "LoopCall", "LoopThread", "loop_thread", "new_loop", "stepping_aside",
+           "too_late", "waking", "yielding_to"]
 
 _T = TypeVar("_T")
 FORKED = ("the client was made before this process was forked: sockets and threads do not survive a fork, make a new "
@@ -65,6 +65,39 @@ class LoopWakeup:
         finally:
             if self._calls:  # those behind one that has raised, which the loop logs, or that came meanwhile
                 os.eventfd_write(self._file, 1)
+
+
+class LoopAlarm:
+    """Calls a function on a loop at a time that any thread may set, without a wake-up for that.
+
+    Args:
+        loop: the loop.
+        action: the function. What it raises is logged.
+
+    Attributes:
+        alarm: what is set.
+
+    Raises:
+        OSError: the process has no file to spare.
+        NotImplementedError: the loop cannot watch files.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, action: Callable[[], object]) -> None:
+        self.alarm, self._loop, self._action = Alarm(), loop, action
+        loop.add_reader(self.alarm.file, self._answer)
+        self._turns = _turns
+        self._turns.watch(self.alarm)
+
+    def _answer(self) -> None:
+        self.alarm.answer()
+        self._action()
+
+    def close(self) -> None:
+        """Call it no more. On the loop, when no thread sets the alarm any more."""
+        if self.alarm.file >= 0:
+            self._turns.unwatch(self.alarm)
+            self._loop.remove_reader(self.alarm.file)
+            self.alarm.close()
 
 
 class LoopThread:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -56,6 +57,9 @@ class ModelBuffer:
 
     Attributes:
         on_taken: called with the batches that `ready` has taken out.
+        send_directly: sends the open batch of a partition if that may be; True if it is sent.
+        ring_at: called with the time at which an open batch has lingered, for which `next_deadline` is not asked then.
+        linger_s: how long they do; the sender's own, where there is no `ring_at`.
     """
 
     def __init__(
@@ -66,17 +70,56 @@ class ModelBuffer:
         self._sealed = sealed
         self._open: list[list[ModelOpen]] = [[] for _ in range(partitions)]
         self.on_taken: Callable[[list[ModelOpen]], object] = len
+        self.send_directly: Callable[[int], bool] = bool
+        self.ring_at: Callable[[float], object] | None = None
+        self.linger_s = 0.0
+        self._rings_at = math.inf
 
-    def append(self, partition: int, record: int, now: float) -> None:
+    @property
+    def rings(self) -> bool:
+        return self.ring_at is not None
+
+    def append(self, partition: int, record: int, now: float) -> bool:
+        """Put a record into a batch. True if whoever sends batches has to be woken."""
         batches = self._open[partition]
-        if not batches or batches[-1].count >= self.batch_count:
+        opened = not batches or batches[-1].count >= self.batch_count
+        if opened:
             batches.append(ModelOpen(self._topic, partition, now, self._sealed))
         batches[-1].records.append(record)
+        if self.ring_at is None or batches[-1].count >= self.batch_count:
+            return True
+        if self._rings_at == math.inf:
+            self._ring(now)
+        return False
+
+    def _ring(self, opened_at: float) -> None:
+        assert self.ring_at is not None
+        self._rings_at = opened_at + self.linger_s
+        self.ring_at(self._rings_at)
+
+    def _ring_again(self, kept: Collection[int]) -> None:
+        self._rings_at = math.inf
+        oldest = self._oldest(kept)
+        if self.ring_at is not None and oldest is not None:
+            self._ring(oldest)
+
+    def _oldest(self, kept: Collection[int]) -> float | None:
+        return min([batches[0].opened_at for partition, batches in enumerate(self._open)
+                    if batches and partition not in kept], default=None)
 
     def take_lone(self, partition: int) -> ModelOpen | None:
-        """Take out the batch of a partition if it has one record and no other batch stands before it."""
+        """Take out the batch of a partition if it is not full, or has one record, and none stands before it."""
         batches = self._open[partition]
-        return batches.pop() if len(batches) == 1 and batches[0].count == 1 else None
+        return batches.pop() if len(batches) == 1 and (
+            batches[0].count == 1 or batches[0].count < self.batch_count) else None
+
+    def send_lone(self, opened_before: float) -> bool:
+        due = [batch for batches in self._open for batch in batches if batch.opened_at <= opened_before]
+        full = any(batch.count >= self.batch_count > 1 for batches in self._open for batch in batches)
+        if len(due) != 1 or full or not self.send_directly(due[0].partition):
+            return False
+        self._ring_again(())
+        return True
 
     def ready(self, opened_before: float | None, held: Mapping[str, Collection[int]]) -> list[ModelOpen]:
         taken, kept = [], held.get(self._topic, ())
@@ -87,10 +130,11 @@ class ModelBuffer:
             ):
                 taken.append(batches.pop(0))
         self.on_taken(taken)
+        self._ring_again(kept)
         return taken
 
     def next_deadline(self, linger_s: float, held: Mapping[str, Collection[int]]) -> float | None:
-        kept = held.get(self._topic, ())
-        opened = [batches[0].opened_at for partition, batches in enumerate(self._open)
-                  if batches and partition not in kept]
-        return min(opened) + linger_s if opened else None
+        if self.ring_at is not None and linger_s > 0:
+            return None
+        oldest = self._oldest(held.get(self._topic, ()))
+        return None if oldest is None else oldest + linger_s

@@ -44,6 +44,7 @@ TOPIC = "t"
 _NO_ID = UUID(int=0)
 _SILENCE_S = 200.0
 _CODEC = 4
+_LINGER_S = 0.005
 
 
 class Connection:
@@ -98,7 +99,7 @@ class Simulation:
         self._said: dict[Send, list[tuple[UUID, int, Any]]] = {}  # what was sent stays as it was, as bytes do
         self._ways = DirectWays(self)
         self._elsewhere = 40 if self.brisk else rng.choice([0, 3])  # records produced between two steps of the loop
-        self.buffer.on_taken = self._on_taken
+        self.buffer.on_taken, self.buffer.send_directly = self._on_taken, self._ways.send
         self.leaders: Any = self._make_leaders()
         self.sender = self._build()
         self._machines: list[Machine] = [self.sender]
@@ -136,8 +137,11 @@ class Simulation:
         in_flight = rng.choice([1, 2, 5, 5]) if self.idempotent else 1
         self.limits = Limits(
             self.acks, in_flight, rng.choice([700, 5000]), rng.choice([0.2, 1.0]), message_timeout_s=timeout_s)
+        linger_s = _LINGER_S * (self.seed % 3 == 0) if self.brisk else rng.choice([0.0, _LINGER_S])
+        if linger_s and self.seed % 2:
+            self.buffer.linger_s, self.buffer.ring_at = linger_s, self._set_alarm
         self.batch_queues = BatchQueues(
-            self.buffer, 0.0 if self.brisk else rng.choice([0.0, 0.005]), timeout_s,
+            self.buffer, linger_s, timeout_s,
             0 if self.brisk or self.seed % 4 == 0 else _CODEC)
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
         return Sender(self.batch_queues, sequences, self.leaders, self.limits, self._backoff, lends=True)
@@ -341,8 +345,17 @@ class Simulation:
         number = len(self.partition_of)
         partition = self.random.randrange(self.partitions)
         self.partition_of[number] = partition
-        self.buffer.append(partition, number, self.now)
-        self._awake |= not self._ways.send(partition)
+        woken = self.buffer.append(partition, number, self.now) or bool(self.batch_queues.flushing)
+        self._awake |= woken and (self.batch_queues.linger_s > 0 or not self._ways.send(partition))
+
+    def _set_alarm(self, at: float) -> None:
+        """What lingers is sent when its time is over, without the sender if that may be."""
+        def ring() -> None:
+            self.counts["alarms"] += 1
+            lingers = not self.batch_queues.flushing
+            self._awake |= not (lingers and self.buffer.send_lone(self.now - self.buffer.linger_s))
+
+        self.clock.after(at - self.now, ring)
 
     def _meanwhile(self) -> None:
         """The loop is at work; another thread produces, or does not."""

@@ -14,7 +14,10 @@ from typing import Any
 
 import pytest
 
-from headrace.buffers import LoopTurn, LoopTurns
+from headrace.buffers import Alarm, LoopTurn, LoopTurns
+from tests.support.twins import NATIVE
+
+from .lanes.test_direct_lane import Bench
 
 PATIENCE_S = 10
 selects = pytest.mark.skipif(not LoopTurns.selects, reason="only the native twin waits for sockets, and on Linux")
@@ -234,3 +237,94 @@ def test_it_waits_so_long_and_no_shorter(selecting: Selecting, timeout: float, l
 def test_what_the_kernel_refuses_is_an_error() -> None:
     with pytest.raises(OSError, match="Bad file descriptor"):
         LoopTurn(LoopTurns()).select(-1, {}, 0)
+
+
+class Lingering:
+    """A batch that has been lent a way, and the alarm that rings for it in a loop's wait."""
+
+    def __init__(self, selecting: Selecting, linger_s: float, way: bool = True) -> None:
+        self.bench, self.alarm, self.flushing = Bench(NATIVE, linger_s=linger_s), Alarm(), dict[object, object]()
+        self.batches, self.turns, self.selecting = self.bench.accumulator.open_batches, LoopTurns(), selecting
+        self.batches.ring(self.alarm, self.flushing)
+        self.turns.watch(self.alarm)
+        selecting.turn = LoopTurn(self.turns)
+        key = selecting.selector.register(self.alarm.file, selectors.EVENT_READ)
+        selecting.keys[key.fd] = key
+        if not way:
+            self.bench.accumulator.lend(0)
+
+    def append(self) -> int:
+        woken: int = self.bench.accumulator.append(b"v", None, 0, 1_000)
+        return woken
+
+    def select(self, timeout: float | None) -> list[int]:
+        selecting = self.selecting
+        return [key.fd for key, _ in selecting.turn.select(selecting.selector.fileno(), selecting.keys, timeout)]
+
+    def close(self) -> None:
+        self.turns.unwatch(self.alarm)
+        self.batches.ring()
+        self.selecting.selector.unregister(self.alarm.file)
+        self.alarm.close()
+        self.bench.close()
+
+
+@pytest.fixture
+def lingering(selecting: Selecting) -> Iterator[Lingering]:
+    made = Lingering(selecting, 0.02)
+    yield made
+    made.close()
+
+
+@selects
+@pytest.mark.parametrize("timeout", [0.2, None])
+def test_what_has_lingered_is_sent_in_the_loops_wait_which_goes_on(
+    selecting: Selecting, lingering: Lingering, timeout: float | None
+) -> None:
+    ours, theirs = selecting.pair(selectors.EVENT_READ)
+    assert [lingering.append(), lingering.append()] == [0, 0]
+    waker = threading.Timer(0.2, lambda: theirs.send(b"x"))
+    if timeout is None:
+        waker.start()
+    began = time.monotonic()
+    assert lingering.select(timeout) == ([] if timeout else [ours.fileno()])
+    assert 0.19 <= time.monotonic() - began < 1
+    assert (lingering.bench.lane.in_flight, lingering.batches.ready(1e12)) == (1, [])
+    assert lingering.select(0) == ([] if timeout else [ours.fileno()]), "the alarm is silent"
+
+
+@selects
+def test_beside_an_alarm_sockets_are_told_of(selecting: Selecting, lingering: Lingering) -> None:
+    ours, theirs = selecting.pair(selectors.EVENT_READ)
+    lingering.append()
+    time.sleep(0.03)
+    theirs.send(b"x")
+    assert lingering.select(None) == [ours.fileno()]
+    assert lingering.bench.lane.in_flight == 1
+
+
+@selects
+def test_what_may_not_be_sent_directly_is_a_turn_of_the_loop(selecting: Selecting) -> None:
+    lingering = Lingering(selecting, 0.02, way=False)
+    lingering.append()
+    assert lingering.select(5) == [lingering.alarm.file]
+    assert lingering.select(0) == [lingering.alarm.file], "until it is answered"
+    lingering.alarm.answer()
+    assert lingering.select(0) == []
+    lingering.close()
+
+
+@selects
+def test_while_somebody_flushes_what_has_lingered_is_the_loops(lingering: Lingering) -> None:
+    lingering.append()
+    lingering.flushing["one"] = None
+    assert lingering.select(5) == [lingering.alarm.file]
+    assert lingering.bench.lane.in_flight == 0
+
+
+@selects
+def test_an_alarm_of_somebody_else_is_told_of_as_any_file(selecting: Selecting, lingering: Lingering) -> None:
+    lingering.turns.unwatch(lingering.alarm)
+    lingering.append()
+    assert lingering.select(5) == [lingering.alarm.file]
+    assert lingering.bench.lane.in_flight == 0

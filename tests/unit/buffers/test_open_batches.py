@@ -3,6 +3,7 @@
 import math
 import threading
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -77,6 +78,94 @@ def test_one_wake_up_is_enough_for_the_batches_that_many_topics_open(twin: Any) 
     assert len(topics.batches.ready(math.inf)) == 100
     assert topics.batches.next_deadline(0.005) is None
     assert topics.add("t5") == twin.WAKE, "it does not any more"
+
+
+class Ringing:
+    """Topics whose open batches an alarm watches."""
+
+    def __init__(self, twin: Any, *names: str, linger_s: float = 100.0, **how: Any) -> None:
+        self.topics = Topics(twin, *names, linger_s=linger_s, **how)
+        self.add, self.batches, self.linger_s = self.topics.add, self.topics.batches, linger_s
+        self.alarm, self.flushing = twin.Alarm(), dict[object, object]()
+        assert not self.batches.rings
+        self.batches.ring(self.alarm, self.flushing)
+        assert self.batches.rings
+
+    def rang_for(self, opened: Callable[[], object]) -> bool:
+        """Whether the alarm is set for a batch that is opened now."""
+        before = time.monotonic()
+        opened()
+        return bool(before + self.linger_s <= self.alarm.at <= time.monotonic() + self.linger_s)
+
+
+def test_an_alarm_is_set_for_the_first_batch_and_nobody_is_woken(twin: Any) -> None:
+    ringing = Ringing(twin, "a", "b")
+    assert ringing.rang_for(lambda: ringing.add("a"))
+    at = ringing.alarm.at
+    time.sleep(0.002)
+    assert (ringing.add("b"), ringing.add("a"), ringing.alarm.at) == (0, 0, at)
+    assert ringing.batches.next_deadline(100.0) is None
+
+
+def test_behind_what_is_taken_out_the_alarm_is_set_for_the_oldest_that_stays(twin: Any) -> None:
+    ringing = Ringing(twin, "a", "b", linger_s=0.004)
+    ringing.add("a")
+    time.sleep(0.002)
+    between = time.monotonic()
+    ringing.rang_for(lambda: ringing.add("b", 1))
+    time.sleep(0.004)
+    assert places(ringing.batches.ready(between)) == [("a", 0, 1)]
+    assert between < ringing.alarm.at - 0.004 <= time.monotonic()
+    held_at = ringing.alarm.at
+    assert ringing.batches.ready(between, {"b": {1}}) == []
+    time.sleep(0.004)
+    assert ringing.rang_for(lambda: ringing.add("a")), "it does not ring for what is held"
+    assert ringing.alarm.at > held_at
+    assert len(ringing.batches.ready(math.inf)) == 2
+    time.sleep(0.006)
+    assert ringing.batches.ready(math.inf) == []
+    assert ringing.rang_for(lambda: ringing.add("a")), "nothing rings any more"
+
+
+def test_an_alarm_that_rings_before_is_left_as_it_is(twin: Any) -> None:
+    ringing = Ringing(twin, "a")
+    ringing.add("a")
+    at = ringing.alarm.at
+    assert len(ringing.batches.ready(math.inf)) == 1
+    assert ringing.add("a") == 0
+    assert ringing.batches.ready(0.0) == []
+    assert ringing.alarm.at == at
+
+
+def test_who_sends_while_somebody_flushes_is_woken_as_without_an_alarm(twin: Any) -> None:
+    ringing = Ringing(twin, "a", "b", "c")
+    ringing.add("a")
+    ringing.flushing["one"] = None
+    assert len(ringing.batches.ready(math.inf)) == 1
+    assert ringing.batches.next_deadline(0.0) is None
+    assert ringing.add("a") == twin.WAKE
+    assert ringing.batches.next_deadline(0.0) <= time.monotonic()
+    assert ringing.add("b") == 0, "the loop is on its way"
+    ringing.flushing.clear()
+    assert ringing.batches.next_deadline(100.0) is None
+    assert ringing.add("c") == 0
+    ringing.flushing["one"] = None
+    assert ringing.add("b", 1) == twin.WAKE
+
+
+def test_what_is_full_wakes_in_spite_of_an_alarm(twin: Any) -> None:
+    ringing = Ringing(twin, "a", batch_count=2)
+    assert [ringing.add("a"), ringing.add("a")] == [0, twin.WAKE]
+    assert ringing.batches.next_deadline(100.0) == -math.inf
+
+
+def test_without_its_alarm_the_loop_is_woken_again(twin: Any) -> None:
+    ringing = Ringing(twin, "a", "b")
+    ringing.add("a")
+    ringing.batches.ring()
+    assert not ringing.batches.rings
+    assert ringing.add("b") == twin.WAKE
+    assert ringing.batches.next_deadline(100.0) is not None
 
 
 def test_open_batches_without_a_way_are_not_sent(twin: Any) -> None:

@@ -16,8 +16,9 @@ import pytest
 
 from headrace.admin import AdminClient, ConfigResource, NewTopic
 from headrace.aio import AIOAdminClient
+from headrace.buffers import Alarm
 from headrace.errors import ClientClosedError, ConfigError, KafkaError, KafkaException
-from headrace.net.thread import LoopCall, loop_thread, waking
+from headrace.net.thread import LoopAlarm, LoopCall, loop_thread, waking
 from headrace.wire.frame import RequestFrame
 from headrace.wire.messages.admin.topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from tests.support.quickest import assert_quick
@@ -274,6 +275,30 @@ def test_a_function_that_raises_does_not_keep_the_loop_from_calling_the_next() -
     assert called.wait(10)
     thread.loop.set_exception_handler(None)
     assert [type(error) for error in logged] == [ZeroDivisionError]
+
+
+@pytest.mark.skipif(not Alarm.exists, reason="alarms ring on Linux only, and in the native module")
+def test_an_alarm_calls_a_function_on_its_loop_until_it_is_closed() -> None:
+    called: list[tuple[float, bool]] = []
+
+    def ring() -> None:
+        called.append((time.monotonic(), loop_thread().is_here()))
+
+    async def wait() -> tuple[float, float]:
+        alarm = LoopAlarm(asyncio.get_running_loop(), ring)
+        at = time.monotonic() + 0.05
+        setter = threading.Thread(target=alarm.alarm.set, args=(at,))
+        setter.start()
+        await asyncio.sleep(0.2)
+        setter.join()
+        alarm.alarm.set(time.monotonic() + 0.05)
+        alarm.close()
+        await asyncio.sleep(0.1)
+        return at, alarm.alarm.file
+
+    at, file = loop_thread().call(wait())
+    ((when, is_here),) = called
+    assert (at <= when < at + 0.1, is_here, file) == (True, True, -1)
 
 
 def test_the_fastest_way_to_a_loop_is_that_loops_own() -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from headrace.buffers import BufferPool, DirectReplies, Polling, implementation
+from headrace.buffers import Alarm, BufferPool, DirectReplies, Polling, implementation
 from headrace.client.core import ClientCore
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
@@ -34,7 +34,7 @@ from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch, S
 from headrace.machines.producer.lone_batch import Lend
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Seal, Sender
 from headrace.machines.producer.sequences import Sequences
-from headrace.net.thread import FORKED, waking
+from headrace.net.thread import FORKED, LoopAlarm, waking
 from headrace.records import CODEC_NAMES, compress
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ class ProducerEngine:
         if self.transactions is not None:
             self.transactions.start(self._sender, self.purge)
         self.client.on_forked = self.after_fork
+        self._alarm = self._make_alarm()
 
     async def log_in(self) -> ProducerEngine:
         """This engine, once it has the token of `oauth_cb`, where there is one; else it is closed."""
@@ -126,6 +127,17 @@ class ProducerEngine:
             config["acks"], config["max.in.flight.requests.per.connection"], config["message.max.bytes"],
             config.seconds("request.timeout.ms"), config["retries"], config.seconds("message.timeout.ms") or math.inf)
         return limits, lambda attempt: self.client.retries.wait_s(attempt + 1)
+
+    def _make_alarm(self) -> LoopAlarm | None:
+        """What polls the sender when a batch has lingered, where no wake-up is needed for that."""
+        if not (Alarm.exists and self._batch_queues.linger_s):
+            return None
+        try:
+            alarm = LoopAlarm(self._loop, self._driver.stepper(self._sender))
+        except (OSError, NotImplementedError):  # no file to spare; a loop that watches no files
+            return None
+        self.accumulators.open_batches.ring(alarm.alarm, self.flushes)
+        return alarm
 
     def _make_sender(self) -> Sender:
         config = self.config
@@ -321,6 +333,9 @@ class ProducerEngine:
         self.purge(True, True)
         if self._topic_timer is not None:
             self._topic_timer.cancel()
+        if self._alarm is not None:
+            self.accumulators.open_batches.ring()
+            self._alarm.close()
         self.statistics.stop()
         if self.transactions is not None:
             self.transactions.close(KafkaError(KafkaError._DESTROY, "the producer was closed"))

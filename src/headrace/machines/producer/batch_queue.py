@@ -84,6 +84,15 @@ class BatchSource(Protocol):
         """When the oldest open batch of partitions not held has lingered."""
         ...
 
+    @property
+    def rings(self) -> bool:
+        """What lingers has the sender polled by itself; `next_deadline` does not say when."""
+        ...
+
+    def send_lone(self, opened_before: float) -> bool:
+        """Send the only batch that `ready` would take out directly, where its partition is lent; True if it is sent."""
+        ...
+
 
 class DirectSend(Protocol):
     """Threads that produce may send a partition's batches by themselves while they are alone (decision 0027)."""
@@ -322,6 +331,20 @@ class BatchQueues:
         self.collect_all_once = False
         return self._source.ready(math.inf if at_once else now - self.linger_s,
                                   _NOTHING_HELD if everything else self._held)
+
+    @property
+    def times_lingering(self) -> bool:
+        """Whether only `deadline` says when a batch that is opened now has lingered."""
+        return self.linger_s > 0.0 and not self._source.rings
+
+    def send_lone(self, now: float) -> bool:
+        """Send the only batch that has lingered directly, where its partition is lent; True if it is sent.
+
+        Without lingering, and while somebody flushes, the thread that produces has done so where that may be.
+        """
+        if not self.linger_s or self.flushing or self.collect_all_once:
+            return False
+        return self._source.send_lone(now - self.linger_s)
 
     def enqueue(self, ready: Iterable[UnsealedBatch]) -> None:
         """Queue batches behind the others of their partitions."""

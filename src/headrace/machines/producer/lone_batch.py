@@ -41,6 +41,8 @@ __all__ = ["BrokerLoad", "KnownLeaders", "Lend", "LoneBatches", "LoneLane"]
 _FEW: Final = 5
 """Direct requests in flight; brokers recognise no more batches of a producer. Who has more is better off with the loop,
 which makes larger batches."""
+_LARGE_BYTES: Final = 16_384
+"""No larger batches are sent directly (`buffers.lanes.direct_lane`): behind one, the next would only take back its way."""
 _NUMBERS: Final = ("base_offset", "log_append_time_ms", "log_start_offset")
 
 
@@ -143,12 +145,16 @@ class LoneBatches:
         self._offered: tuple[LoneLane, Send] | None = None
         self.lent: dict[int, dict[PartitionQueue, None]] = {}
 
-    def poll(self, now: float) -> Send | None:
-        """The request with the batch that is alone; None if there is no such batch: then what was ready is queued.
+    def poll(self, now: float) -> list[Send] | None:
+        """The request with the batch that is alone, or none if it was sent directly.
+
+        None if there is no such batch: then what was ready is queued.
 
         To be called while nothing waits.
         """
         batch_queues = self._batch_queues
+        if self.lent and batch_queues.send_lone(now):
+            return []
         ready = batch_queues.ready(now)
         if ready and self.lent:
             self.take_back()
@@ -174,7 +180,7 @@ class LoneBatches:
         queue.take()
         load.requests[leader] = in_flight + 1
         lane.data.records = sealed.data
-        return self._send(lane, batch)
+        return [self._send(lane, batch)]
 
     def _send(self, lane: LoneLane, batch: ProducerBatch) -> Send:
         return Send(lane.leader, lane.exchange.request.request, self._request_timeout_s, lane.max_version, True,
@@ -184,9 +190,12 @@ class LoneBatches:
 
     def offer(self, send: Send, now: float) -> bool:
         """The usual reply to a lone batch is here, and nothing waits; True if `lend` has something to say now."""
-        queue = send.context[0].queue
-        lane = self._lanes.get((queue.topic, queue.partition))
-        self._offered = None if lane is None or self._numbers_to_lend(lane, send, now) is None else (lane, send)
+        batch: ProducerBatch = send.context[0]
+        lane = self._lanes.get((batch.queue.topic, batch.queue.partition))
+        if lane is None or batch.open.size_bytes > _LARGE_BYTES or self._numbers_to_lend(lane, send, now) is None:
+            self._offered = None
+        else:
+            self._offered = lane, send
         return self._offered is not None
 
     def lend(self, now: float) -> Lend | None:

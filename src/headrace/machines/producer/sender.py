@@ -174,9 +174,10 @@ class Sender:
         if was_busy or self._lone is None or self.failed is not None or self._sequences.asks:
             self._batch_queues.collect(now)
         elif (lone := self._lone.poll(now)) is not None:
-            # A batch that was opened meanwhile has its own wake-up, but none for the end of its lingering.
-            self.alone, self.idle = True, self._never_due and not self._events and not self._batch_queues.linger_s
-            return [lone]
+            # A batch that was opened meanwhile has its own wake-up, but perhaps none for the end of its lingering.
+            self.alone = True
+            self.idle = self._never_due and not self._events and not self._batch_queues.times_lingering
+            return lone
         self.idle = False
         if (lost := self.failed or (self._transactions.lost if self._transactions is not None else None)) is not None:
             self.purge(lost, None)
@@ -317,8 +318,7 @@ class Sender:
         waits = bool(self._batch_queues.waits)
         self.alone = self.alone and not waits
         self.idle = usual and self.alone and not self._sequences.asks
-        if self.idle and template is not None and self._lone is not None and self._lone.lends and (
-                not self._batch_queues.linger_s or self._batch_queues.flushing):  # what lingers is the loop's to send
+        if self.idle and template is not None and self._lone is not None and self._lone.lends:
             self.idle = not self._lone.offer(send, now)
 
     def _on_answers(self, send: Send, reply: ProduceResponse, now: float) -> None:

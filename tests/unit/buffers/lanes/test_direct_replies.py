@@ -369,6 +369,52 @@ def test_open_batches_are_sent_when_they_are_asked_for(twin: Any, lingers: bool)
     reading.close()
 
 
+def test_a_batch_that_has_lingered_alone_is_sent_when_it_is_asked_for(twin: Any) -> None:
+    reading = Replies(twin, linger_s=60.0)
+    accumulator = reading.bench.accumulator
+    accumulator.lend(1, reading.bench.way_of(1))
+    batches = accumulator.open_batches
+    assert not batches.send_lone(1e12), "there is none"
+    accumulator.append(b"one", None, 0, 1_000)
+    time.sleep(0.002)
+    between = time.monotonic()
+    time.sleep(0.002)
+    accumulator.append(b"other", None, 1, 1_000)
+    assert not batches.send_lone(0.0), "none has lingered"
+    assert not batches.send_lone(1e12), "together they are one request"
+    assert batches.send_lone(between)
+    assert not batches.send_lone(between)
+    assert [(batch.partition, batch.count) for _, batch, *_ in reading.lane.stop()[0]] == [(0, 1)]
+    assert not batches.send_lone(1e12), "its way has ended"
+    assert [batch.partition for batch in batches.ready(1e12)] == [1]
+    reading.close()
+
+
+def test_behind_a_batch_that_is_sent_alone_the_alarm_is_set_for_the_next(twin: Any) -> None:
+    reading = Replies(twin, linger_s=0.004)
+    accumulator, alarm = reading.bench.accumulator, twin.Alarm()
+    accumulator.open_batches.ring(alarm, {})
+    accumulator.append(b"one", None, 0, 1_000)
+    time.sleep(0.002)
+    between = time.monotonic()
+    accumulator.append(b"other", None, 1, 1_000)
+    time.sleep(0.004)
+    assert accumulator.open_batches.send_lone(between)
+    assert between < alarm.at - 0.004 <= time.monotonic()
+    assert len(accumulator.open_batches.ready(1e12)) == 1
+    alarm.close()
+    reading.close()
+
+
+def test_what_is_full_is_not_overtaken_by_what_has_lingered(twin: Any) -> None:
+    reading = Replies(twin, linger_s=60.0, batch_count=2)
+    accumulator = reading.bench.accumulator
+    for partition in (1, 1, 0):
+        accumulator.append(b"v", None, partition, 1_000)
+    assert not accumulator.open_batches.send_lone(1e12)
+    reading.close()
+
+
 def test_who_flushes_behind_each_record_does_not_wake_the_loop_for_batches_that_are_gone_when_it_comes(
     twin: Any,
 ) -> None:

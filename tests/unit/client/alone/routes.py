@@ -19,6 +19,8 @@ PAGE = (Path(__file__).parents[4] / "ARCHITECTURE.md").read_text()
 PACKAGE = f"{os.path.dirname(headrace.__file__)}/"
 QUIET_S = 0.3
 """Longer than what goes on behind a record."""
+LARGE = b"y" * 20_000
+"""A record that the loop sends, and has to receive: smaller ones, that come alone, are left to other threads."""
 ATTEMPTS = 5
 """Timers of other clients of this process run on the same loop: a trace may have caught one."""
 ASIDE = {"interpreter.py", "slotted.py"}
@@ -89,7 +91,7 @@ def servers():
 def test_the_way_out_and_the_way_of_the_report_are_those_of_the_page(servers):
     with Producer({"bootstrap.servers": servers, "linger.ms": 1}) as producer:
         for _ in range(20):
-            producer.produce("t", b"x", partition=0)
+            producer.produce("t", LARGE, partition=0)
             producer.flush()
 
         def follow():
@@ -97,7 +99,7 @@ def test_the_way_out_and_the_way_of_the_report_are_those_of_the_page(servers):
             time.sleep(QUIET_S)
             trace.on_the_loop(True)
             trace.entered.clear()
-            trace.here(lambda: producer.produce("t", b"x", partition=0, callback=lambda *told: reports.append(told[0])))
+            trace.here(lambda: producer.produce("t", LARGE, partition=0, callback=lambda *told: reports.append(told[0])))
             time.sleep(QUIET_S)
             trace.here(lambda: producer.poll(0))
             trace.on_the_loop(False)
@@ -111,7 +113,6 @@ def test_the_way_out_and_the_way_of_the_report_are_those_of_the_page(servers):
 
 
 def test_the_way_back_is_that_of_the_page(servers):
-    value = b"y" * 20_000  # the thread that waits takes less by itself
     with (
         Producer({"bootstrap.servers": servers, "linger.ms": 0}) as producer,
         Consumer({"bootstrap.servers": servers, "group.id": "g", "enable.auto.commit": False,
@@ -129,10 +130,10 @@ def test_the_way_back_is_that_of_the_page(servers):
             time.sleep(QUIET_S)
             trace.on_the_loop(True)
             trace.entered.clear()
-            producer.produce("t", value, partition=0)
+            producer.produce("t", LARGE, partition=0)
             producer.flush()
             time.sleep(QUIET_S)
-            assert trace.here(lambda: consumer.poll(30)).value() == value
+            assert trace.here(lambda: consumer.poll(30)).value() == LARGE
             trace.on_the_loop(False)
             asked = trace.at("Fetcher.on_reply")
             begun = max(index for index in range(asked) if trace.entered[index][1] == "Connection.get_buffer")

@@ -14,7 +14,7 @@ import pytest
 
 from headrace import Consumer, KafkaError, Message, Producer, TopicPartition
 from headrace.broker.faults import Action, Fault
-from headrace.buffers import implementation
+from headrace.buffers import Alarm, implementation
 from headrace.net.thread import loop_thread
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.producer.produce import ProduceRequest
@@ -103,6 +103,28 @@ def test_records_that_come_one_by_one_need_no_turn_of_the_sender(sent: Sent, pol
     assert [(value, code) for value, code, _ in sent.reports] == [(b"%d" % n, None) for n in range(50)]
     assert [offset for _, _, offset in sent.reports] == [3 + n // 2 for n in range(50)]
     assert len(polls) < 10
+
+
+@pytest.mark.skipif(not Alarm.exists, reason="elsewhere the loop is woken to wait for the end of lingering")
+@pytest.mark.parametrize("lonely", [True, False])
+def test_records_that_linger_one_by_one_need_no_turn_of_the_sender(
+    broker: EmbeddedBroker, polls: list[float], lonely: bool
+) -> None:
+    made = Sent(broker, **{"linger.ms": 10})
+    made.warm(0)
+    first = broker.end_offsets(TOPIC)[0]
+    polls.clear()
+    for number in range(30):
+        if lonely:
+            made.one(b"%d" % number)
+        else:
+            made.send(b"%d" % number)
+            made.producer.poll(0.004)
+    until(lambda: made.producer.poll(0.1) or len(made.reports) >= 30)
+    assert [(value, code) for value, code, _ in made.reports] == [(b"%d" % n, None) for n in range(30)]
+    assert [offset for _, _, offset in made.reports] == list(range(first, first + 30))
+    assert len(polls) < 10
+    made.producer.close()
 
 
 def test_a_record_behind_another_need_not_wait_for_its_report(sent: Sent, polls: list[float]) -> None:
@@ -222,7 +244,7 @@ def test_requests_that_were_sent_directly_are_counted(broker: EmbeddedBroker) ->
 
 
 @pytest.mark.parametrize("properties", [
-    {"linger.ms": 5}, {"compression.type": "lz4"}, {"acks": 0, "enable.idempotence": False},
+    {"compression.type": "lz4"}, {"acks": 0, "enable.idempotence": False},
     {"request.timeout.ms": 30_000, "message.timeout.ms": 20_000},
 ])
 def test_producers_that_need_the_loop_for_each_batch_use_it(
@@ -237,10 +259,14 @@ def test_producers_that_need_the_loop_for_each_batch_use_it(
     made.producer.close()
 
 
+@pytest.mark.parametrize("linger_ms", [0, 1])
 @pytest.mark.parametrize("idempotent", [True, False])
-def test_threads_cuts_and_moves_lose_double_and_reorder_nothing(broker: EmbeddedBroker, idempotent: bool) -> None:
+def test_threads_cuts_and_moves_lose_double_and_reorder_nothing(
+    broker: EmbeddedBroker, idempotent: bool, linger_ms: float
+) -> None:
     chance, threads, each = random.Random(7), 3, 250
-    made = Sent(broker, **{"enable.idempotence": idempotent, "retry.backoff.ms": 10, "reconnect.backoff.ms": 1,
+    made = Sent(broker, **{"linger.ms": linger_ms, "enable.idempotence": idempotent,
+                           "retry.backoff.ms": 10, "reconnect.backoff.ms": 1,
                            "max.in.flight.requests.per.connection": 5 if idempotent else 1})
     made.warm(*range(PARTITIONS))
     before = broker.end_offsets(TOPIC)

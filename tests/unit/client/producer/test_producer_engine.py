@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import glob
+import os
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
 
 from headrace.broker.settings import BrokerSettings
+from headrace.buffers import Alarm
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
@@ -117,6 +122,71 @@ def test_batches_linger_unless_a_flush_has_begun(servers: str) -> None:
         assert len(around.told) == 1
 
     run(servers, work, **{"linger.ms": 60_000})
+
+
+def no_file(*arguments: Any) -> None:
+    raise OSError(errno.EMFILE, "Too many open files")
+
+
+def watches_no_files(*arguments: Any) -> None:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize("fails", [None, no_file, watches_no_files])
+def test_records_now_and_then_linger_alone_and_come_in_order(
+    servers: str, monkeypatch: pytest.MonkeyPatch, fails: Callable[..., None] | None
+) -> None:
+    async def work(around: Around) -> None:
+        assert around.engine.accumulators.open_batches.rings == (Alarm.exists and fails is None)
+        for number in range(30):
+            before = time.monotonic()
+            around.produce(b"%d" % number)
+            await around.served(number + 1)
+            assert time.monotonic() - before >= (0.02 if number else 0)
+        assert {error for error, _ in around.told} == {None}
+        assert [message.value() for _, message in around.told] == [b"%d" % number for number in range(30)]
+        first = around.told[0][1].offset()
+        assert [message.offset() for _, message in around.told] == list(range(first, first + 30))
+
+    if fails is not None:
+        monkeypatch.setattr("headrace.client.producer.producer_engine.LoopAlarm", fails)
+    run(servers, work, **{"linger.ms": 20})
+
+
+def alarms() -> int:
+    """How many alarms this process has."""
+    return [os.readlink(link) for link in glob.glob("/proc/self/fd/*") if os.path.islink(link)].count(
+        "anon_inode:[timerfd]")
+
+
+def test_the_alarm_of_an_engine_is_closed_with_it(servers: str) -> None:
+    async def work(around: Around) -> None:
+        around.produce()
+        await around.served(1)
+        before = alarms()
+        await around.engine.close()
+        assert alarms() == before - Alarm.exists
+
+    run(servers, work)
+
+
+def test_what_callbacks_produce_while_somebody_flushes_does_not_linger(servers: str) -> None:
+    async def work(around: Around) -> None:
+        def again(error: KafkaError | None, message: Any) -> None:
+            around.told.append((error, message))
+            if len(around.told) < 20:
+                around.engine.produce("one", b"v", None, -1, 0, None, again)
+
+        around.produce()
+        await around.served(1)
+        around.engine.produce("one", b"v", None, -1, 0, None, again)
+        around.engine.flushes[around] = None
+        around.engine.wake()
+        before = time.monotonic()
+        await around.served(20)
+        assert time.monotonic() - before < 5
+
+    run(servers, work, **{"linger.ms": 1000})
 
 
 def test_a_full_buffer_is_an_error_and_what_is_in_it_does_not_linger(servers: str) -> None:

@@ -17,6 +17,8 @@ def opened(**fields):
 class Buffer:
     """Open batches, as the queues see them."""
 
+    rings = False
+
     def __init__(self):
         self.open = []
 

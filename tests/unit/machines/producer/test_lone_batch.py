@@ -33,6 +33,7 @@ class Producer:
         self.now, self.updates, self.leads, self.id = 10.0, 1, 1, FIRST_ID
         self.last_error = None
         self.opened, self.waiting_until = [], None
+        self.rings, self.sends_directly, self.asked_to_send = False, True, []
         self.accumulator = BatchQueues(self, linger_s, message_timeout_s)
         self.sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         self.sender = Sender(self.accumulator, self.sequences, self, Limits(**limits), lambda attempt: 0.1,
@@ -51,6 +52,10 @@ class Producer:
     def next_deadline(self, linger_s, held):
         return self.waiting_until
 
+    def send_lone(self, opened_before):
+        self.asked_to_send.append(opened_before)
+        return self.sends_directly and bool(self.opened) and bool(self.opened.pop())
+
     def leader(self, topic, partition):
         return self.leads, 0
 
@@ -62,11 +67,11 @@ class Producer:
 
     # What happens
 
-    def add(self, partition=0):
+    def add(self, partition=0, size_bytes=74):
         builder = BatchBuilder(1000, 1000)
         builder.append(1, None, b"value")
         self.opened.append(SimpleNamespace(
-            topic="t", partition=partition, opened_at=self.now, count=1, size_bytes=74,
+            topic="t", partition=partition, opened_at=self.now, count=1, size_bytes=size_bytes,
             seal=lambda codec=0, level=-1: builder.seal()))
 
     def send(self, partition=0):
@@ -277,13 +282,15 @@ def test_behind_a_short_way_the_sender_is_asked_neither_for_news_nor_for_a_deadl
     assert not producer.sender.idle
 
 
-def test_where_batches_linger_the_sender_is_always_asked_for_its_deadline():
+@pytest.mark.parametrize("rings", [False, True])
+def test_where_batches_linger_the_sender_is_asked_for_its_deadline_unless_an_alarm_rings(rings):
     """Another batch may have been opened together with the one that leaves, and nobody wakes the sender for its end."""
     producer = Producer(linger_s=0.005)
+    producer.rings = rings
     producer.sender.events()
     (send,) = producer.send()
     assert is_short([send])
-    assert not producer.sender.idle
+    assert producer.sender.idle == rings
 
 
 def test_a_batch_that_was_purged_in_flight_is_not_reported_again():
@@ -343,7 +350,48 @@ def test_a_producer_that_is_not_idempotent_lends_without_numbers():
     assert (lend.producer, lend.most) == ((-1, -1, -1), 1)
 
 
-@pytest.mark.parametrize("how", [{"linger_s": 0.005}, {"message_timeout_s": 20.0}, {"lends": False}])
+@pytest.mark.parametrize(("size_bytes", "lends"), [(16_384, True), (16_385, False)])
+def test_behind_a_batch_that_is_too_large_to_be_sent_directly_nothing_is_lent(size_bytes, lends):
+    producer = Producer(lends=True)
+    producer.add(size_bytes=size_bytes)
+    (send,) = producer.sender.poll(producer.now)
+    producer.store(send)
+    assert any(isinstance(effect, Lend) for effect in producer.sender.poll(producer.now)) == lends
+
+
+def test_what_has_lingered_is_sent_directly_where_its_partition_is_lent():
+    producer, way = lent(linger_s=0.005)
+    assert producer.send() == []
+    assert producer.asked_to_send[-1] == producer.now - 0.005
+    assert (way.ended, way.taken_back, producer.opened) == (0, 0, [])
+    producer.sends_directly = False
+    (send,) = producer.send()
+    assert (is_short([send]), way.ended) == (True, 1)
+
+
+def flushes(producer):
+    producer.accumulator.flushing = True
+
+
+def flushes_once(producer):
+    producer.accumulator.collect_all_once = True
+
+
+@pytest.mark.parametrize("happens", [flushes, flushes_once])
+def test_who_flushes_has_sent_directly_what_could_be(happens):
+    producer, way = lent(linger_s=0.005)
+    happens(producer)
+    assert len(producer.send()) == 1
+    assert (producer.asked_to_send, way.ended) == ([], 1)
+
+
+def test_what_does_not_linger_is_not_sent_directly_by_the_loop():
+    producer, way = lent()
+    assert len(producer.send()) == 1
+    assert (producer.asked_to_send, way.ended) == ([], 1)
+
+
+@pytest.mark.parametrize("how", [{"message_timeout_s": 20.0}, {"lends": False}])
 def test_where_batches_need_the_loop_nothing_is_lent(how):
     producer = Producer(**{"lends": True, **how})
     (send,) = producer.send()
