@@ -934,9 +934,9 @@ cdef class DirectPartition:
         self._producer_id, self._epoch, self._sequence = producer
         self._used_at = used_at
 
-    cdef Py_ssize_t frame_bytes(self, ClosedBatch batch) noexcept:
+    cdef Py_ssize_t frame_bytes(self, Batch sealed) noexcept:
         # Size of the frame with a batch.
-        cdef Py_ssize_t size = batch._builder._used, length = 4
+        cdef Py_ssize_t size = sealed._data.size, length = 4
         if self._flexible:
             length = 1 if size < 0x7F else 2 if size < 0x3FFF else 3
         return START + PyBytes_GET_SIZE(self._stem) + length + size + PyBytes_GET_SIZE(self._tail)
@@ -1025,7 +1025,7 @@ cdef class DirectLane:
             place = self._first
             way = <DirectPartition> self._ways[place]
             taken.append((way._owner, self._batches[place], self._sealed[place],
-                          way.frame_bytes(<ClosedBatch> self._batches[place]), self._sent_at[place]))
+                          way.frame_bytes(<Batch> self._sealed[place]), self._sent_at[place]))
             self.drop()
         return taken, rest
 
@@ -1036,17 +1036,23 @@ cdef class DirectLane:
         self.in_flight -= 1
         return 0
 
-    cdef bint send(self, DirectPartition way, ClosedBatch batch, Batch sealed) except -1:
-        # Write the request with a batch of records; False if it has to go the general way.
+    cdef inline bint is_open(self, DirectPartition way, ClosedBatch batch, double now) noexcept:
+        # Whether a batch may be sent.
+        return (self._file >= 0 and self.in_flight < self._most and now < self._until
+                and now - way._used_at <= QUIET_S and batch._builder._used <= DIRECT
+                and PyBytes_GET_SIZE(way._stem) + 5 <= STEM)
+
+    cdef bint send(self, DirectPartition way, ClosedBatch batch, Batch sealed, bint packed=False) except -1:
+        # Write the request with a batch of records; False if it has to go the general way. `packed`: it is sealed.
         cdef uint8_t head[START + STEM]
         cdef Py_ssize_t stem = PyBytes_GET_SIZE(way._stem), tail = PyBytes_GET_SIZE(way._tail), size, whole, place
         cdef uint8_t *p = head + START
         cdef int64_t sent
         cdef double now = headrace_clock()  # a batch that has lingered was opened long ago
-        if (self._file < 0 or self.in_flight == self._most or now >= self._until
-                or now - way._used_at > QUIET_S or batch._builder._used > DIRECT or stem + 5 > STEM):
+        if not self.is_open(way, batch, now):
             return False
-        batch._builder.seal_into(sealed)
+        if not packed:
+            batch._builder.seal_into(sealed)
         sealed.put_producer(way._producer_id, way._epoch, way._sequence, False)
         sealed.sum()
         size = sealed._data.size
@@ -1057,7 +1063,7 @@ cdef class DirectLane:
         else:
             put_number(p, 4, size)
             p += 4
-        whole = way.frame_bytes(batch)
+        whole = way.frame_bytes(sealed)
         put_number(head, 4, whole - 4)
         put_number(head + 4, 2, way._api)
         put_number(head + 6, 2, way._version)
@@ -1086,6 +1092,14 @@ cdef class DirectLane:
             self._file = -1
             self._rest = (head[:p - head] + bytes(sealed.data) + way._tail)[sent:]
         return True
+
+    cdef int end_step(self) except -1:
+        # What follows a batch that was sent, and may be interrupted.
+        if self._rest is not None or not self.push():
+            surely(self._on_rest)
+        elif self.failed and not self._told and self._replies is not None:
+            self._replies.tell()
+        return 0
 
     cdef bint push(self) except -1:
         # Send what waits behind the step; False if the loop has to.
@@ -1124,7 +1138,7 @@ cdef class DirectLane:
             numbers = p + 8 + PyBytes_GET_SIZE(way._before)
             taken.append((way._owner, self._batches[self._first],
                           <int64_t> get_number(numbers, 8), <int64_t> get_number(numbers + 8, 8),
-                          way.frame_bytes(<ClosedBatch> self._batches[self._first]), way.reply_bytes(),
+                          way.frame_bytes(<Batch> self._sealed[self._first]), way.reply_bytes(),
                           self._sent_at[self._first]))
             p = numbers + OFFSETS + PyBytes_GET_SIZE(way._after)
             self.drop()
@@ -1196,7 +1210,8 @@ cdef class DirectLane:
             if batch.reports is not None:
                 reports = batch.messages(base_offset, 2 if log_append_ms >= 0 else 1, log_append_ms, None, now)
                 run = ReportRun(reports, None, to._pool, batch.count, batch.cost_bytes)
-            answered = (way._owner, batch.count, batch._builder._used, base_offset, way.frame_bytes(batch), size,
+            answered = (way._owner, batch.count, batch._builder._used, base_offset,
+                        way.frame_bytes(<Batch> self._sealed[self._first]), size,
                         self._sent_at[self._first], now)
             if self._replies is not to or not self.in_flight or self._batches[self._first] is not batch:
                 continue  # others had a turn while these were made
@@ -1766,14 +1781,15 @@ cdef class OpenBatches:
     cdef dict _full  # the same
     cdef bint _timed  # the next `ready` comes without a wake-up before a batch that is opened now has lingered
     cdef double _linger_s  # 0: a batch that is opened is sent at once
+    cdef int _codec, _level  # 0: batches are not compressed
     cdef double _flushed_at, _flushed_before  # when `send_open` sent a batch
     cdef Alarm _alarm  # None for none
     cdef bint _is_set  # it rings before a batch that is opened now has lingered; then `ready` is called
     cdef dict _flushing  # while there is something in it, batches do not linger
 
-    def __init__(self, double linger_s=0.0):
+    def __init__(self, double linger_s=0.0, int codec=0, int level=-1):
         self._open, self._full = {}, {}
-        self._linger_s = linger_s
+        self._linger_s, self._codec, self._level = linger_s, codec, level
         self._flushed_at = self._flushed_before = -INFINITY
         self._flushing = {}
 
@@ -1855,6 +1871,7 @@ cdef class OpenBatches:
 
     cpdef bint send_lone(self, double opened_before) except -1:
         cdef list due = []
+        cdef bint sent
         with cython.critical_section(self):
             for batch in self._open:
                 if (<ClosedBatch> batch).opened_at > opened_before:
@@ -1865,7 +1882,11 @@ cdef class OpenBatches:
         if len(due) != 1 or self._full:
             return False
         batch, accumulator = due[0]
-        if not (<RecordAccumulator> accumulator).send_directly((<ClosedBatch> batch).partition):
+        if self._codec:
+            sent = (<RecordAccumulator> accumulator).send_packed((<ClosedBatch> batch).partition)
+        else:
+            sent = (<RecordAccumulator> accumulator).send_directly((<ClosedBatch> batch).partition)
+        if not sent:
             return False
         with cython.critical_section(self):
             if self._alarm is not None:
@@ -1973,7 +1994,7 @@ cdef class RecordAccumulator:
         cdef Batch sealed = Batch.__new__(Batch)  # before the looks: others may have a turn here
         cdef DirectLane lane
         cdef OpenBatches batches = self.open_batches
-        if self._direct is None:
+        if self._direct is None or batches._codec:
             return False
         with cython.critical_section(batches):  # the loop's thread may end the way, and let go of it, at this moment
             way = self._direct[partition]
@@ -1987,10 +2008,31 @@ cdef class RecordAccumulator:
                 return False
             self._slots[partition] = None
             del batches._open[slot]
-        if lane._rest is not None or not lane.push():
-            surely(lane._on_rest)
-        elif lane.failed and not lane._told and lane._replies is not None:
-            lane._replies.tell()
+        lane.end_step()
+        return True
+
+    cdef bint send_packed(self, Py_ssize_t partition) except -1:
+        # `send_directly` for a batch that is compressed; only on the loop's thread, where nobody ends the way meanwhile.
+        cdef DirectLane lane
+        cdef OpenBatches batches = self.open_batches
+        cdef Batch sealed
+        with cython.critical_section(batches):
+            way = None if self._direct is None else self._direct[partition]
+            slot = self._slots[partition]
+            if way is None or slot is None or batches._full:
+                return False
+            lane = (<DirectPartition> way)._lane
+            if not lane.is_open(<DirectPartition> way, <ClosedBatch> slot, headrace_clock()):
+                return False
+            self.close(<ClosedBatch> slot)  # the sender's, should it not be sent
+            self._direct[partition] = None  # what is opened meanwhile would overtake it
+        sealed = <Batch> (<ClosedBatch> slot)._builder.seal(batches._codec, batches._level)
+        with cython.critical_section(batches, lane):
+            if not lane.send(<DirectPartition> way, <ClosedBatch> slot, sealed, True):
+                return False
+            del batches._full[slot]
+            self._direct[partition] = way
+        lane.end_step()
         return True
 
     cdef inline int check(self, int64_t size, Py_ssize_t partition) except -1:

@@ -34,6 +34,8 @@ class _Accumulator(Protocol):
 
     def send_directly(self, partition: int) -> bool: ...
 
+    def send_packed(self, partition: int) -> bool: ...
+
 
 class OpenBatches:
     """The batches of all topics that take records, and those that are full.
@@ -41,17 +43,18 @@ class OpenBatches:
     Args:
         linger_s: seconds that a batch which is opened waits for more records, also where the thread that appends might
             send it.
+        codec, level: how batches are compressed, 0: not at all. Only `send_lone` sends such directly.
 
     Attributes:
         lock: guards this and the accumulators.
-        linger_s: as given.
+        linger_s, codec, level: as given.
         open, full: each batch with its accumulator; the open ones with the oldest first. Accumulators change them.
         timed: the next `ready` comes without a wake-up before a batch that is opened now has lingered.
     """
 
-    def __init__(self, linger_s: float = 0.0) -> None:
+    def __init__(self, linger_s: float = 0.0, codec: int = 0, level: int = -1) -> None:
         self.lock = threading.Lock()
-        self.linger_s = linger_s
+        self.linger_s, self.codec, self.level = linger_s, codec, level
         self.open: dict[ClosedBatch, _Accumulator] = {}
         self.full: dict[ClosedBatch, _Accumulator] = {}
         self.timed = False
@@ -165,7 +168,8 @@ class OpenBatches:
             if len(due) != 1 or self.full:
                 return False
             accumulator = self.open[due[0]]
-        if not accumulator.send_directly(due[0].partition):
+        send = accumulator.send_packed if self.codec else accumulator.send_directly
+        if not send(due[0].partition):
             return False
         with self.lock:
             self._set_alarm(_NOTHING_HELD)

@@ -149,9 +149,28 @@ class RecordAccumulator:
         """Send the open batch of a partition from this thread, if that may; False if the loop has to."""
         with self._lock:
             way, batch = self.direct.get(partition), self._open.get(partition)
-            if way is None or batch is None or self.open_batches.full or not way.lane.send(way, batch):
+            if (way is None or batch is None or self.open_batches.codec or self.open_batches.full
+                    or not way.lane.send(way, batch)):
                 return False
             del self._open[partition], self.open_batches.open[batch]
+        return True
+
+    def send_packed(self, partition: int) -> bool:
+        """`send_directly` for a batch that is compressed; on the loop's thread, where nobody ends the way meanwhile."""
+        batches = self.open_batches
+        with self._lock:
+            way, batch = self.direct.get(partition), self._open.get(partition)
+            if (way is None or batch is None or batches.full
+                    or not way.lane.is_open(way, batch, time.monotonic())):
+                return False
+            self.close(batch)  # the sender's, should it not be sent
+            del self.direct[partition]  # what is opened meanwhile would overtake it
+        sealed = batch.seal(batches.codec, batches.level)
+        with self._lock:
+            if not way.lane.send(way, batch, sealed):
+                return False
+            del batches.full[batch]
+            self.direct[partition] = way
         return True
 
     def add_row(

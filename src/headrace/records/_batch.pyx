@@ -776,7 +776,7 @@ cdef class BatchBuilder:
         batch._data.size = HEADER + PyBytes_GET_SIZE(packed)
         self._codec = codec
         self._packed = batch._data
-        if self.count:
+        if self.count and self._used > SMALL_BYTES:  # less is kept for the reports, which would decompress it again
             self._data = None
         batch.write_header(codec, self.count, self._base_timestamp, self._max_timestamp)
         return batch

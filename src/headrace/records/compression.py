@@ -29,6 +29,7 @@ _XERIAL_BLOCK = 32 * 1024
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _ZSTD_BLOCK = 128 * 1024
 _FIRST_STEP = 512
+_SMALL_ROOM = 65_536
 
 
 def compress(codec: int, data: bytes | bytearray | memoryview, level: int = -1) -> bytes:
@@ -195,17 +196,17 @@ def _zstd_bound(data: Any) -> int:
 
 
 def _into(codec: Any, data: Any, limit: int) -> bytes:
-    """Decompress into memory of the limit's size; what is not written to is never really taken."""
+    """Decompress into memory of the limit's size; what is not written to is never really taken, if it is much."""
     from mmap import mmap
 
-    room = mmap(-1, max(limit, 1))
+    room = mmap(-1, limit) if limit > _SMALL_ROOM else bytearray(max(limit, 1))
     try:
         size = codec.decompress_into(data, room)
     except Exception as error:
         if "whole buffer" in str(error):  # cramjam's only sign that the room was too small
             raise _too_large(limit) from None
         raise
-    return room[:size]
+    return bytes(room[:size])
 
 
 _COMPRESS: tuple[Callable[[Any, int], bytes], ...] = (lambda data, level: bytes(data), _gzip, _snappy, _lz4, _zstd)

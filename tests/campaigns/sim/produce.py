@@ -142,7 +142,7 @@ class Simulation:
             self.buffer.linger_s, self.buffer.ring_at = linger_s, self._set_alarm
         self.batch_queues = BatchQueues(
             self.buffer, linger_s, timeout_s,
-            0 if self.brisk or self.seed % 4 == 0 else _CODEC)
+            0 if self.brisk or self.seed % 4 == 0 else _CODEC, at_once_bytes=150 if self.seed % 5 == 0 else 0)
         sequences = Sequences(self.idempotent, 1.0, self._backoff)
         return Sender(self.batch_queues, sequences, self.leaders, self.limits, self._backoff, lends=True)
 

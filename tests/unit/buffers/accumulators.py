@@ -6,9 +6,9 @@ from typing import Any
 
 
 def make(twin: Any, partitions: int = 4, messages: int = 10**6, size: int = 10**9, linger_s: float = 0.0,
-         **how: Any) -> tuple[Any, Any]:
+         codec: int = 0, **how: Any) -> tuple[Any, Any]:
     pool = twin.BufferPool(messages, size)
-    return twin.RecordAccumulator("topic", partitions, pool, twin.OpenBatches(linger_s), **how), pool
+    return twin.RecordAccumulator("topic", partitions, pool, twin.OpenBatches(linger_s, codec), **how), pool
 
 
 def read(twin: Any, opened: Any) -> list[Any]:

@@ -25,6 +25,7 @@ from headrace.buffers.buffer_pool import BufferPool
 from headrace.buffers.closed_batch import ClosedBatch
 from headrace.buffers.lanes.tls_pipe import Lendable, pipe_of
 from headrace.buffers.report_run import ReportRun
+from headrace.records.builder import Batch
 
 __all__ = ["DirectLane", "DirectPartition", "DirectReplies", "uvarint"]
 
@@ -63,13 +64,13 @@ class DirectPartition:
         self.expected = reply
         self.producer_id, self.epoch, self.sequence = producer
 
-    def length(self, batch: ClosedBatch) -> bytes:
+    def length(self, sealed: Batch) -> bytes:
         """The length of the records, as it is written."""
-        return uvarint(batch.size_bytes + 1) if self.flexible else struct.pack(">i", batch.size_bytes)
+        return uvarint(sealed.size_bytes + 1) if self.flexible else struct.pack(">i", sealed.size_bytes)
 
-    def frame_bytes(self, batch: ClosedBatch) -> int:
+    def frame_bytes(self, sealed: Batch) -> int:
         """Size of the frame with a batch."""
-        return _START.size + len(self.stem) + len(self.length(batch)) + batch.size_bytes + len(self.tail)
+        return _START.size + len(self.stem) + len(self.length(sealed)) + sealed.size_bytes + len(self.tail)
 
     def reply_bytes(self) -> int:
         """The length of the usual reply."""
@@ -141,25 +142,34 @@ class DirectLane:
             and when it was sent, in monotonic seconds. And the bytes that the kernel did not take, as they go over the
             wire, None for none.
         """
-        batches = [(way.owner, batch, sealed, way.frame_bytes(batch), sent_at)
+        batches = [(way.owner, batch, sealed, way.frame_bytes(sealed), sent_at)
                    for way, batch, sealed, sent_at in self._batches]
         self._sends = False
         rest, self._rest = self._pipe.end_sending() or self._rest, None
         self._batches.clear()
         return batches, rest
 
-    def send(self, way: DirectPartition, batch: ClosedBatch) -> bool:
-        """Write the request with a batch of records; False if it has to go the general way."""
+    def is_open(self, way: DirectPartition, batch: ClosedBatch, now_s: float) -> bool:
+        """Whether a batch may be sent."""
+        return (self._sends and len(self._batches) < self._most and now_s < self._until
+                and now_s - way.used_at <= _QUIET_S and batch.size_bytes <= _MOST_BYTES and len(way.stem) <= _MOST_STEM)
+
+    def send(self, way: DirectPartition, batch: ClosedBatch, packed: Batch | None = None) -> bool:
+        """Write the request with a batch of records; False if it has to go the general way.
+
+        Args:
+            way: the partition's.
+            batch: what is sent.
+            packed: the same, sealed already.
+        """
         now = time.monotonic()  # a batch that has lingered was opened long ago
-        if (not self._sends or len(self._batches) == self._most or now >= self._until
-                or now - way.used_at > _QUIET_S or batch.size_bytes > _MOST_BYTES
-                or len(way.stem) > _MOST_STEM):
+        if not self.is_open(way, batch, now):
             return False
-        sealed = batch.seal()
+        sealed = packed or batch.seal()
         sealed.stamp(way.producer_id, way.epoch, way.sequence)
-        whole = way.frame_bytes(batch)
+        whole = way.frame_bytes(sealed)
         start = _START.pack(whole - 4, way.api, way.version, self.correlation_id)
-        frame = b"".join((start, way.stem, way.length(batch), sealed.data, way.tail))
+        frame = b"".join((start, way.stem, way.length(sealed), sealed.data, way.tail))
         sent = self._pipe.put(frame)
         if not sent:
             return False
@@ -205,8 +215,8 @@ class DirectLane:
         if rest:
             return []
         stored = [self._batches.popleft() for _ in range(replies)]
-        return [(way.owner, batch, *where, way.frame_bytes(batch), way.reply_bytes(), sent_at)
-                for (way, batch, _, sent_at), where in zip(stored, offsets, strict=True)]
+        return [(way.owner, batch, *where, way.frame_bytes(sealed), way.reply_bytes(), sent_at)
+                for (way, batch, sealed, sent_at), where in zip(stored, offsets, strict=True)]
 
     # Replies that other threads than the loop's read
 
@@ -261,14 +271,14 @@ class DirectLane:
         while self._data and received and self._replies is to:
             if not self._batches or self._rest is not None:
                 return False
-            way, batch, _, sent_at = self._batches[0]
+            way, batch, sealed, sent_at = self._batches[0]
             data, whole = bytes(self._data), way.reply_bytes()
             if not way.measure(data, self.correlation_id - len(self._batches) & _MASK):  # or the rest is still to come
                 return len(data) < whole and (len(data) < 4 or _REPLY.unpack_from(data.ljust(8))[0] == whole - 4)
             base_offset, log_append_ms, _ = _OFFSETS.unpack_from(data, _REPLY.size + len(way.expected[0]))
             to.report(batch, base_offset, log_append_ms, now)
-            self._answered.append((way.owner, batch.count, batch.size_bytes, base_offset, way.frame_bytes(batch), whole,
-                                   sent_at, now))
+            self._answered.append((way.owner, batch.count, batch.size_bytes, base_offset, way.frame_bytes(sealed),
+                                   whole, sent_at, now))
             self.answered_at = now
             self._batches.popleft()
             del self._data[:whole]

@@ -22,7 +22,7 @@ from headrace.buffers import Alarm, BufferPool, DirectReplies, Polling, implemen
 from headrace.client.core import ClientCore
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
-from headrace.client.producer.topics import PRODUCER_CLOSED, FailedRecord, TopicAccumulators, never
+from headrace.client.producer.topics import PRODUCER_CLOSED, FailedRecord, TopicAccumulators, compression_of, never
 from headrace.client.statistics import ProducerStatistics
 from headrace.client.waits import threads_may_receive
 from headrace.config import Config
@@ -35,7 +35,7 @@ from headrace.machines.producer.lone_batch import Lend
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Seal, Sender
 from headrace.machines.producer.sequences import Sequences
 from headrace.net.thread import FORKED, LoopAlarm, waking
-from headrace.records import CODEC_NAMES, compress
+from headrace.records import compress
 
 if TYPE_CHECKING:
     from headrace.client.producer.direct_sends import DirectSends
@@ -77,7 +77,7 @@ class ProducerEngine:
         self.closed = self.forked = False
         self._looked_at = -math.inf
         self.flushes: dict[object, None] = {}
-        codec, level = CODEC_NAMES.index(config["compression.type"]), config["compression.level"]
+        codec, level = compression_of(config)
         compress(codec, b"", level)  # a missing codec or a wrong level shows now
         self._sealers = concurrent.futures.ThreadPoolExecutor(2, "headrace-seal") if codec else None
         self.client = ClientCore(

@@ -23,12 +23,12 @@ from headrace.errors import BufferFullError, ClientClosedError, KafkaError, Kafk
 from headrace.interpreter import SteadyLock
 from headrace.machines.cluster.metadata import Cluster, TopicInfo
 from headrace.machines.machine import because
-from headrace.records import Message
+from headrace.records import CODEC_NAMES, Message
 from headrace.records.message import encode_headers, encode_text
 from headrace.slotted import slotted
 from headrace.types.records import PARTITION_UA, TIMESTAMP_CREATE_TIME
 
-__all__ = ["PRODUCER_CLOSED", "SOON", "FailedRecord", "TopicAccumulators", "never", "producer_closed"]
+__all__ = ["PRODUCER_CLOSED", "SOON", "FailedRecord", "TopicAccumulators", "compression_of", "never", "producer_closed"]
 
 PRODUCER_CLOSED: Final = "Producer has been closed: make a new one"
 SOON: Final = {"topic.metadata.propagation.max.ms": 5_000}
@@ -94,6 +94,11 @@ class _Waiting:
         return FailedRecord(self.callback, message, self.cost_bytes, was_accepted=self.cost_bytes is not None)
 
 
+def compression_of(config: Config) -> tuple[int, int]:
+    """How a producer's batches are compressed: the codec, 0 for none, and its level."""
+    return CODEC_NAMES.index(config["compression.type"]), config["compression.level"]
+
+
 class TopicAccumulators:
     """The accumulators of one producer.
 
@@ -117,7 +122,7 @@ class TopicAccumulators:
     ) -> None:
         self.open: dict[str, RecordAccumulator] = {}
         self.all: dict[str, RecordAccumulator] = {}
-        self.open_batches = OpenBatches(config.seconds("linger.ms"))
+        self.open_batches = OpenBatches(config.seconds("linger.ms"), *compression_of(config))
         self._config = config
         self._buffer_pool = buffer_pool
         self._want_topic = want_topic

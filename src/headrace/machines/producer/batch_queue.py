@@ -285,6 +285,7 @@ class BatchQueues:
         linger_s: seconds that a batch which is not full waits for more records.
         message_timeout_s: seconds from the first record of a batch until it is given up; `math.inf` for ever.
         codec, level: how wire bytes are compressed; 0: not at all.
+        at_once_bytes: batches that are not larger are compressed here: a thread for that would cost more.
 
     Attributes:
         linger_s, message_timeout_s: as given.
@@ -301,8 +302,10 @@ class BatchQueues:
         message_timeout_s: float,
         codec: int = 0,
         level: int = -1,
+        at_once_bytes: int = 8192,
     ) -> None:
         self._source = source
+        self._at_once_bytes = at_once_bytes
         self.flushing: object = False
         self.collect_all_once = False
         self.linger_s, self.message_timeout_s = linger_s, message_timeout_s
@@ -354,11 +357,11 @@ class BatchQueues:
             self.seal(queue.add(opened, opened.opened_at + self.message_timeout_s))
 
     def seal(self, batch: ProducerBatch) -> None:
-        """Give a queued batch its wire bytes, at once if they are not compressed."""
-        if self.codec:
+        """Give a queued batch its wire bytes, at once unless they are many and are compressed."""
+        if self.codec and batch.open.size_bytes > self._at_once_bytes:
             self.unsealed[batch] = None
         else:
-            batch.sealed = batch.open.seal()
+            batch.sealed = batch.open.seal(self.codec, self.level)
             batch.state = _SEALED[batch.state]
 
     def start_sealing(self) -> list[ProducerBatch]:

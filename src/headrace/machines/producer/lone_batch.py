@@ -42,7 +42,7 @@ _FEW: Final = 5
 """Direct requests in flight; brokers recognise no more batches of a producer. Who has more is better off with the loop,
 which makes larger batches."""
 _LARGE_BYTES: Final = 16_384
-"""No larger batches are sent directly (`buffers.lanes.direct_lane`): behind one, the next would only take back its way."""
+"""No larger batches are sent directly (`buffers.lanes.direct_lane`): the next would only take back the way."""
 _NUMBERS: Final = ("base_offset", "log_append_time_ms", "log_start_offset")
 
 
@@ -140,7 +140,7 @@ class LoneBatches:
         self._acks, self._max_in_flight, self._request_timeout_s = acks, max_in_flight, request_timeout_s
         self._lanes: dict[tuple[str, int], LoneLane] = {}
         self._updates = -1
-        self.lends = lends and not batch_queues.codec and (
+        self.lends = lends and (not batch_queues.codec or batch_queues.linger_s > 0) and (
             batch_queues.message_timeout_s >= request_timeout_s + batch_queues.linger_s)
         self._offered: tuple[LoneLane, Send] | None = None
         self.lent: dict[int, dict[PartitionQueue, None]] = {}
@@ -192,9 +192,10 @@ class LoneBatches:
         """The usual reply to a lone batch is here, and nothing waits; True if `lend` has something to say now."""
         batch: ProducerBatch = send.context[0]
         lane = self._lanes.get((batch.queue.topic, batch.queue.partition))
-        if lane is None or batch.open.size_bytes > _LARGE_BYTES or self._numbers_to_lend(lane, send, now) is None:
-            self._offered = None
-        else:
+        self._offered = None
+        if (lane is not None and batch.open.size_bytes <= _LARGE_BYTES
+                and not (self._batch_queues.codec and self._batch_queues.flushing)  # who flushes does not compress
+                and self._numbers_to_lend(lane, send, now) is not None):
             self._offered = lane, send
         return self._offered is not None
 

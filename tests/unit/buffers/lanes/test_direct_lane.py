@@ -92,11 +92,11 @@ class Bench:
             found += more
         return found
 
-    def general(self, value: bytes, number: int, sequence: int, partition: int = 0) -> bytes:
+    def general(self, value: bytes, number: int, sequence: int, partition: int = 0, codec: int = 0) -> bytes:
         """The frame as the codec writes it."""
         builder = self.twin.BatchBuilder(1 << 20, 1000)
         builder.append(1_000, None, value)
-        sealed = builder.seal()
+        sealed = builder.seal(codec)
         sealed.stamp(1234, 3, sequence)
         request, _ = request_with(sealed.data, partition)
         return b"".join(bytes(part) for part in encode_request(request, self.version, number, "me"))
@@ -306,4 +306,67 @@ def test_nothing_is_sent_or_read_behind_a_rest(twin: Any) -> None:
     # Through TLS a frame goes as a whole, and what is left are bytes over the wire.
     assert len(bench.take(replied(FROM, 1))) == twin.over_tls
     assert bench.lane.in_flight == len(frames) - twin.over_tls
+    bench.close()
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+@pytest.mark.parametrize("size", [0, 90, 2_000, 16_000])
+def test_what_is_compressed_and_has_lingered_is_byte_for_byte_that_of_the_codec(
+    twin: Any, codec: int, size: int
+) -> None:
+    bench = Bench(twin, linger_s=60.0, codec=codec)
+    batches, frames = bench.accumulator.open_batches, list[bytes]()
+    for index in range(3):
+        value = b"%d" % index * size
+        bench.add(value)
+        assert batches.send_lone(NEVER)
+        frames.append(bench.general(value, FROM + index, 9 + index, codec=codec))
+        assert bench.received(len(frames[-1])) == frames[-1]
+    assert batches.ready(NEVER) == []
+    stored = bench.take(replied(FROM, 70) + replied(FROM + 1, 71))
+    assert [(batch.count, offset, sent) for _, batch, offset, _, sent, _, _ in stored] == [
+        (1, 70, len(frames[0])), (1, 71, len(frames[1]))]
+    ((_, batch, sealed, sent, _),), _ = bench.lane.stop()
+    assert (batch.count, sent) == (1, len(frames[2]))
+    assert bytes(sealed.data) in frames[2]
+    bench.close()
+
+
+def test_what_is_compressed_is_sent_neither_by_who_appends_nor_by_who_flushes(twin: Any) -> None:
+    for linger_s in (0.0, 60.0):
+        bench = Bench(twin, linger_s=linger_s, codec=3)
+        assert bench.add() == 1
+        assert not bench.accumulator.open_batches.send_open()
+        assert (bench.lane.in_flight, len(bench.accumulator.open_batches.ready(NEVER))) == (0, 1)
+        bench.close()
+
+
+def test_what_is_compressed_and_may_not_be_sent_any_more_is_the_senders(twin: Any) -> None:
+    bench = Bench(twin, linger_s=60.0, codec=3, most=1)
+    batches = bench.accumulator.open_batches
+    bench.add(b"one")
+    assert batches.send_lone(NEVER)
+    bench.add(b"two")
+    assert not batches.send_lone(NEVER), "one is in flight"
+    bench.add(b"three")
+    assert [batch.count for batch in batches.ready(NEVER)] == [2]
+    bench.add(b"four")
+    bench.take(replied(FROM, 70))
+    assert not batches.send_lone(NEVER), "it would overtake what the sender has"
+    bench.close()
+
+
+def test_a_connection_that_is_gone_leaves_what_is_compressed_to_the_sender(twin: Any) -> None:
+    bench = Bench(twin, linger_s=60.0, codec=4)
+    batches = bench.accumulator.open_batches
+    bench.add(b"value" * 50)
+    bench.theirs.close()
+    while batches.send_lone(NEVER):
+        bench.add(b"value" * 50)
+        assert bench.lane.in_flight < 5
+    (batch,) = batches.ready(NEVER)
+    sealed = batch.seal(4)
+    assert [m.value() for m in twin.Cursor(sealed.data, "topic", 0, 0).take(10)] == [b"value" * 50]
+    bench.add()
+    assert not batches.send_lone(NEVER)
     bench.close()

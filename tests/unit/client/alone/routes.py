@@ -99,7 +99,8 @@ def test_the_way_out_and_the_way_of_the_report_are_those_of_the_page(servers):
             time.sleep(QUIET_S)
             trace.on_the_loop(True)
             trace.entered.clear()
-            trace.here(lambda: producer.produce("t", LARGE, partition=0, callback=lambda *told: reports.append(told[0])))
+            trace.here(lambda: producer.produce(
+                "t", LARGE, partition=0, callback=lambda *told: reports.append(told[0])))
             time.sleep(QUIET_S)
             trace.here(lambda: producer.poll(0))
             trace.on_the_loop(False)

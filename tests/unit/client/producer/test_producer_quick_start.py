@@ -367,22 +367,25 @@ option = {"sync": None, "auto": EventsPollingOption.AUTO, "manual": EventsPollin
 conf = {"bootstrap.servers": sys.argv[1], "compression.type": sys.argv[3]}
 producer = KafkaSyncProducer(conf) if option is None else KafkaAsyncProducer(conf, option)
 for partition in range(3):
-    producer.send(ProducerRecord("three", b"v" * 100, partition=partition))
+    producer.send(ProducerRecord("three", b"v" * int(sys.argv[4]), partition=partition))
 producer.flush()
 print(*(thread.name for thread in threading.enumerate()))
 producer.close()
 """
 
 
-@pytest.mark.parametrize(("face", "codec", "expected"), [
-    ("sync", "none", ["MainThread", "headrace"]),
-    ("manual", "none", ["MainThread", "headrace"]),
-    ("auto", "none", ["MainThread", "headrace", "headrace-callbacks"]),
-    ("sync", "gzip", ["MainThread", "headrace", "headrace-seal"]),
+@pytest.mark.parametrize(("face", "codec", "size", "expected"), [
+    ("sync", "none", 100, ["MainThread", "headrace"]),
+    ("manual", "none", 100, ["MainThread", "headrace"]),
+    ("auto", "none", 100, ["MainThread", "headrace", "headrace-callbacks"]),
+    ("sync", "gzip", 100, ["MainThread", "headrace"]),
+    ("sync", "gzip", 10_000, ["MainThread", "headrace", "headrace-seal"]),
 ])
-def test_there_is_one_thread_for_all_brokers_one_for_callbacks_and_two_at_most_for_compression(face, codec, expected):
+def test_there_is_one_thread_for_all_brokers_one_for_callbacks_and_two_at_most_for_compression(
+    face, codec, size, expected
+):
     with EmbeddedBroker(nodes=3, topics={"three": 3}) as broker:
-        done = subprocess.run([sys.executable, "-c", THREADS, broker.bootstrap_servers, face, codec],
+        done = subprocess.run([sys.executable, "-c", THREADS, broker.bootstrap_servers, face, codec, str(size)],
                               capture_output=True, timeout=60, check=True,
                               env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
     names = [name.rstrip("_0123456789") for name in done.stdout.decode().split()]

@@ -37,7 +37,7 @@ class Buffer:
 
 
 def accumulator(buffer, linger_s=0.02, message_timeout_s=10.0, codec=0):
-    return BatchQueues(buffer, linger_s, message_timeout_s, codec, 9)
+    return BatchQueues(buffer, linger_s, message_timeout_s, codec, 9, at_once_bytes=0)
 
 
 def three_in_flight(queue: PartitionQueue) -> list[ProducerBatch]:
@@ -202,3 +202,16 @@ def test_behind_a_batch_that_waits_the_open_one_grows():
     made.collect(2.0)
     assert len(made.waiting()) == 1
     assert buffer.open == []
+
+
+@pytest.mark.parametrize(("size_bytes", "at_once"), [(8192, True), (8193, False)])
+def test_small_batches_are_compressed_at_once(size_bytes, at_once):
+    sealed = []
+    queues = BatchQueues(Buffer(), 0.0, 10.0, 3, 9)
+    batch = queues.queue("t", 0).add(SimpleNamespace(
+        topic="t", partition=0, opened_at=0.0, count=1, size_bytes=size_bytes,
+        seal=lambda *how: sealed.append(how) or SimpleNamespace(size_bytes=10)), 10.0)
+    queues.seal(batch)
+    assert sealed == ([(3, 9)] if at_once else [])
+    assert queues.start_sealing() == ([] if at_once else [batch])
+    assert batch.state is (BatchState.QUEUED if at_once else BatchState.SEALING)

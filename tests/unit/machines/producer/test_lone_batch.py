@@ -29,12 +29,13 @@ FIRST_ID, OTHER_ID = UUID(int=5), UUID(int=6)
 class Producer:
     """A sender that has already sent and heard of one batch of partition 0, and what surrounds it."""
 
-    def __init__(self, *, linger_s=0.0, message_timeout_s=300.0, idempotent=True, lends=False, **limits):
+    def __init__(self, *, linger_s=0.0, message_timeout_s=300.0, codec=0, idempotent=True, lends=False, **limits):
         self.now, self.updates, self.leads, self.id = 10.0, 1, 1, FIRST_ID
         self.last_error = None
         self.opened, self.waiting_until = [], None
+        self.large = False
         self.rings, self.sends_directly, self.asked_to_send = False, True, []
-        self.accumulator = BatchQueues(self, linger_s, message_timeout_s)
+        self.accumulator = BatchQueues(self, linger_s, message_timeout_s, codec)
         self.sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         self.sender = Sender(self.accumulator, self.sequences, self, Limits(**limits), lambda attempt: 0.1,
                              lends=lends)
@@ -70,6 +71,7 @@ class Producer:
     def add(self, partition=0, size_bytes=74):
         builder = BatchBuilder(1000, 1000)
         builder.append(1, None, b"value")
+        size_bytes += 8192 * self.large
         self.opened.append(SimpleNamespace(
             topic="t", partition=partition, opened_at=self.now, count=1, size_bytes=size_bytes,
             seal=lambda codec=0, level=-1: builder.seal()))
@@ -222,6 +224,7 @@ def epochs_are_used_up(producer):
 
 def not_sealed(producer):
     producer.accumulator.codec = 4
+    producer.large = True
 
 
 def long_silence(producer):
@@ -391,7 +394,17 @@ def test_what_does_not_linger_is_not_sent_directly_by_the_loop():
     assert (producer.asked_to_send, way.ended) == ([], 1)
 
 
-@pytest.mark.parametrize("how", [{"message_timeout_s": 20.0}, {"lends": False}])
+def test_what_is_compressed_and_lingers_is_lent_unless_somebody_flushes():
+    producer, way = lent(linger_s=0.005, codec=3)
+    assert producer.send() == []
+    flushes(producer)
+    (send,) = producer.send()
+    assert way.ended == 1
+    producer.store(send)
+    assert not [effect for effect in producer.sender.poll(producer.now) if isinstance(effect, Lend)]
+
+
+@pytest.mark.parametrize("how", [{"message_timeout_s": 20.0}, {"lends": False}, {"codec": 3}])
 def test_where_batches_need_the_loop_nothing_is_lent(how):
     producer = Producer(**{"lends": True, **how})
     (send,) = producer.send()

@@ -46,7 +46,7 @@ class Cluster:
         self.opened = []
         self.now = 10.0
         timeout_s = limits.get("message_timeout_s", 300.0)
-        self.batch_queues = BatchQueues(self, 0.0, timeout_s, codec, 3)
+        self.batch_queues = BatchQueues(self, 0.0, timeout_s, codec, 3, at_once_bytes=0)
         sequences = Sequences(idempotent, 30.0, lambda attempt: 0.1)
         limits = Limits(**{"max_in_flight": 5, **limits})
         self.sender = Sender(self.batch_queues, sequences, self, limits, lambda attempt: 0.1)
