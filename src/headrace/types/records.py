@@ -85,8 +85,10 @@ class TopicPartition:
         if (topic.__class__ is str and topic.isascii() and "\0" not in topic and partition.__class__ is int
                 and -_2_31 <= partition < _2_31 and offset.__class__ is int and -_2_63 <= offset < _2_63
                 and (metadata is None or metadata.__class__ is str)
-                and (leader_epoch is None or (leader_epoch.__class__ is int and 0 <= leader_epoch < _2_31))):
+                and (leader_epoch is None or (leader_epoch.__class__ is int and -_2_31 <= leader_epoch < _2_31))):
             place = _set  # nothing is left to check: thousands are made for one call
+            if leader_epoch is not None and leader_epoch < 0:
+                leader_epoch = None
         else:
             place = setattr
         place(self, "topic", topic)

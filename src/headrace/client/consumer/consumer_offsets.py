@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from headrace.arguments import instance_of, list_of
@@ -291,22 +292,26 @@ class ConsumerOffsets:
         ask: Callable[[TopicPartition, float, Callable[[TopicPartition], None]], None],
     ) -> Partitions:
         expires_at = self._machines.clock() + seconds(timeout)
-        answers = []
-        for tp in partitions:
-            answer: asyncio.Future[TopicPartition] = self._machines.client.future()
-            answers.append(answer)
-            ask(tp, expires_at, _resolver(answer))
+        if not partitions:
+            return []
+        answered: asyncio.Future[None] = self._machines.client.future()  # one for all: a future costs more than a look
+        answers: dict[int, TopicPartition] = {}
+
+        def answer(place: int, found: TopicPartition) -> None:
+            answers[place] = found
+            if len(answers) == len(partitions):
+                _resolve(answered, None)
+
+        for place, tp in enumerate(partitions):
+            ask(tp, expires_at, partial(answer, place))
         self._machines.wake()
-        return list(await asyncio.gather(*answers))
+        await answered
+        return [answers[place] for place in range(len(partitions))]
 
 
 def _resolve(future: asyncio.Future[Any], value: Any) -> None:
     if not future.done():
         future.set_result(value)
-
-
-def _resolver(future: asyncio.Future[TopicPartition]) -> Callable[[TopicPartition], None]:
-    return lambda found: _resolve(future, found)
 
 
 def _all_given(given: Partitions, committed: Partitions) -> Partitions:

@@ -290,10 +290,11 @@ class GroupOffsets(Lookups):
         for tp in commit.partitions:
             if tp.topic in commit.forgotten:
                 continue
-            state = self._subscription.get(tp.topic, tp.partition)
-            topic_id = state.topic_id if state is not None and state.topic_id is not None else _NO_ID
-            entry = topics.setdefault(
-                tp.topic, OffsetCommitRequestTopic(name=tp.topic, topic_id=topic_id, partitions=[]))
+            entry = topics.get(tp.topic)
+            if entry is None:
+                state = self._subscription.get(tp.topic, tp.partition)
+                topic_id = state.topic_id if state is not None and state.topic_id is not None else _NO_ID
+                entry = topics[tp.topic] = OffsetCommitRequestTopic(name=tp.topic, topic_id=topic_id, partitions=[])
             entry.partitions.append(OffsetCommitRequestPartition(
                 partition_index=tp.partition, committed_offset=tp.offset, committed_metadata=tp.metadata or "",
                 committed_leader_epoch=-1 if tp.leader_epoch is None else tp.leader_epoch))

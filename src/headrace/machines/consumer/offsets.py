@@ -283,7 +283,9 @@ class OffsetLookup(Lookups):
     def _request(self, lookups: list[Lookup]) -> ListOffsetsRequest:
         topics: dict[str, ListOffsetsTopic] = {}
         for lookup in lookups:
-            entry = topics.setdefault(lookup.topic, ListOffsetsTopic(name=lookup.topic, partitions=[]))
+            entry = topics.get(lookup.topic)
+            if entry is None:
+                entry = topics[lookup.topic] = ListOffsetsTopic(name=lookup.topic, partitions=[])
             _, epoch = self._metadata.leader(lookup.topic, lookup.partition)
             entry.partitions.append(ListOffsetsPartition(
                 partition_index=lookup.partition, current_leader_epoch=epoch, timestamp=lookup.timestamp))

@@ -10,6 +10,7 @@ import pytest
 
 from headrace.aio import AIOConsumer
 from headrace.client.consumer.consumer import Consumer
+from headrace.client.core import ClientCore
 from headrace.errors import KafkaError, KafkaException
 from headrace.records import Message
 from headrace.testing import EmbeddedBroker
@@ -86,3 +87,34 @@ def test_a_commit_of_a_message_covers_it_and_what_is_before(broker: EmbeddedBrok
         assert done is not None
         assert [(tp.partition, tp.offset, tp.error) for tp in done] == [(1, 3, None)]
         assert [tp.offset for tp in reader.committed([TopicPartition("t", 1)], 5)] == [3]
+
+
+def test_a_question_about_many_partitions_takes_one_future_as_one_about_one_does(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partitions = [TopicPartition("t", number, 0) for number in (3, 1, 0, 2, 1)]
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers, **BY_HAND}) as reader:
+        reader.committed(partitions, 5)
+        reader.offsets_for_times(partitions, 5)
+        made: list[None] = []
+        future = ClientCore.future
+        monkeypatch.setattr(ClientCore, "future", lambda core: made.append(None) or future(core))
+        for ask in (reader.committed, reader.offsets_for_times):
+            assert [tp.partition for tp in ask(partitions, 5)] == [3, 1, 0, 2, 1]
+            assert len(made) == 1
+            made.clear()
+        assert reader.committed([], 5) == []
+
+
+def test_positions_of_no_known_epoch_are_made_without_a_look_at_each_field(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers}) as reader:
+        reader.assign([PLACE])
+        monkeypatch.setattr(TopicPartition, "__setattr__", refuse)
+        [position] = reader.position([PLACE])
+        assert (position.offset, position.leader_epoch) == (3, None)
+
+
+def refuse(*_: object) -> None:
+    raise AssertionError("thousands are made for one call")
