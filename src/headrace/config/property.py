@@ -112,6 +112,8 @@ class _BadValueError(ValueError):
 
 def _to_number(row: Property, value: Any) -> float:
     try:
+        if isinstance(value, bool):  # `yes` in a file of YAML; as 1 it would pass for many
+            raise TypeError
         number = float(value) if row.kind == "float" else int(value)
     except (TypeError, ValueError, OverflowError):
         raise _BadValueError("a number" if row.kind == "float" else "a whole number") from None

@@ -67,6 +67,8 @@ def test_what_does_not_is_none(value: object) -> None:
 @pytest.mark.parametrize(("name", "value", "expected"), [
     ("linger.ms", "soon", "expected a number"),
     ("linger.ms", -1, "expected 0 to 900000 ms"),
+    ("linger.ms", True, "expected a number"),
+    ("retries", True, "expected a whole number"),
     ("acks", "some", "expected one of all, -1, 0, 1"),
     ("enable.idempotence", "maybe", "expected true or false"),
     ("compression.type", "zst", 'did you mean "zstd"'),
