@@ -68,6 +68,7 @@ class AIOShareConsumer(LiveClient):
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         while True:
+            self._engine.want_one()  # as in `ShareConsumer`
             for message in await self.poll():
                 yield message
 

@@ -113,6 +113,7 @@ class ShareConsumer(LiveClient):
 
     def __iter__(self) -> Iterator[Message]:
         while True:
+            self._engine.want_one()  # who leaves the loop has seen no other
             yield from self.poll()
 
     # Acknowledging

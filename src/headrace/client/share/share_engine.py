@@ -109,6 +109,7 @@ class ShareEngine:
         self._answers: dict[Key, KafkaError | None] = {}
         self._tell: AcknowledgementCallback | None = None
         self._turn = _Turn()
+        self._wants_one = False
         given.when_let_go(lambda: self.machines.usable, self._abandon)
 
     async def log_in(self) -> ShareEngine:
@@ -156,17 +157,26 @@ class ShareEngine:
 
     # Reading
 
+    def want_one(self) -> None:
+        """Have the next `poll` give one message: a loop may be left at each, and what it has not seen stays here."""
+        self._wants_one = True
+
     def poll(self, timeout: float | None) -> Steps[Messages]:
         """What is there, or the first that comes; nothing when time is up. Runs callbacks."""
         with self._turn:
+            loops, self._wants_one = self._wants_one, False
             self.machines.check_open()
             give_up_at = self._clock() + seconds(timeout)
             if not self._group.topics:
                 raise IllegalStateException("Consumer is not subscribed to any topics")
-            self._settle_last_poll()
+            goes_on = loops and self._is_in_batch()
+            if not goes_on:
+                self._settle_last_poll()
             self._group.application_at = float("inf")
             try:
-                return (yield from self._poll(give_up_at))
+                if goes_on and (following := self._take(1)):
+                    return Messages(following)
+                return (yield from self._poll(give_up_at, 1 if loops else self._max_records))
             except BaseException:  # interrupted, or a callback raised: the caller will not see what was taken
                 self._give_back()
                 raise
@@ -180,7 +190,12 @@ class ShareEngine:
             raise IllegalStateException(f"{left} records from previous poll have not been acknowledged")
         self._submit()
 
-    def _poll(self, give_up_at: float) -> Steps[Messages]:
+    def _is_in_batch(self) -> bool:
+        """Whether a batch is begun: what a loop has seen of it is settled once it has seen all."""
+        queue = self._fetcher.queue
+        return bool(queue) and isinstance(queue[0], AcquiredBatch) and queue[0].cursor is not None
+
+    def _poll(self, give_up_at: float, most: int) -> Steps[Messages]:
         fetches, fetcher, machines = self._fetcher.fetches, self._fetcher, self.machines
         try:
             while True:
@@ -190,7 +205,7 @@ class ShareEngine:
                     raise KafkaException(self._group.failure)
                 if fetcher.queue:  # it empties now, and who reads it must not be taken for one who waits
                     fetcher.demand = Demand.NONE
-                messages = self._take()
+                messages = self._take(most)
                 if messages or not machines.usable:
                     return Messages(messages)
                 if fetcher.demand is not Demand.WAITING:
@@ -215,14 +230,14 @@ class ShareEngine:
         self._held.give_back()
         self._submit()
 
-    def _take(self) -> list[Message]:
+    def _take(self, most: int) -> list[Message]:
         """Messages that are there at once: all, also if whole batches are more than was asked for.
 
         What is left would stay locked, and nobody would have it when its lock is over.
         """
         taken: list[Message] = []
         queue = self._fetcher.queue
-        while queue and len(taken) < self._max_records:
+        while queue and len(taken) < most:
             found = queue[0]
             if isinstance(found, ShareFailure):
                 if found.key is None and taken:
@@ -237,7 +252,7 @@ class ShareEngine:
                 queue.popleft()
                 self._release(found)
             else:
-                taken += self._decode(found, self._max_records - len(taken))
+                taken += self._decode(found, most - len(taken))
         return taken
 
     def _decode(self, found: AcquiredBatch, most: int) -> list[Message]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from headrace import IllegalStateException, ShareConsumer
 from headrace.aio import AIOShareConsumer
+from headrace.machines.share.share_fetcher import AcquiredBatch
+from headrace.machines.share.share_session import ShareSession
+from headrace.records import BatchBuilder
 from tests.support.same_as_confluent import QUIET
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "logger": QUIET, "error_cb": lambda _: None}
@@ -54,5 +58,24 @@ def test_a_poll_that_is_cancelled_leaves_the_consumer_usable() -> None:
                 async with asyncio.timeout(0.1):
                     await one.poll()
             assert (await one.poll(0)).is_empty()
+
+    asyncio.run(run())
+
+
+def test_a_loop_may_be_left_at_any_record_and_the_next_one_goes_on_there() -> None:
+    async def run() -> None:
+        async with AIOShareConsumer(NOWHERE) as one:
+            await one.subscribe(["t"])
+            builder = BatchBuilder(1 << 20, 1 << 20)
+            for number in range(6):
+                builder.append(1000, None, b"%d" % number)
+            one._engine.machines.fetcher.queue.append(AcquiredBatch(
+                ("t", 0), UUID(int=1), ShareSession(1), [(0, 5, 1)], builder.seal(0).data, float("inf")))
+            seen = []
+            for _ in range(3):
+                async for message in one:
+                    seen.append(message.offset())
+                    break
+            assert [*seen, *(message.offset() for message in await one.poll(0))] == [*range(6)]
 
     asyncio.run(run())

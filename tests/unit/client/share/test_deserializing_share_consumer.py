@@ -83,3 +83,18 @@ def test_it_is_a_share_consumer_with_confluents_arguments() -> None:
     assert arguments(headrace) == arguments(confluent_kafka)
     with DeserializingShareConsumer(NOWHERE) as consumer, pytest.raises(IllegalStateException, match="not subscribed"):
         consumer.poll(0)
+
+
+def test_a_loop_may_be_left_at_any_record_and_the_next_one_goes_on_there() -> None:
+    made: list[bytes | None] = []
+    with DeserializingShareConsumer({**NOWHERE, "share.acknowledgement.mode": "implicit",
+                                     "value.deserializer": lambda value, _: made.append(value)}) as consumer:
+        consumer.subscribe(["t"])
+        builder = BatchBuilder(1 << 20, 1 << 20)
+        for number in range(6):
+            builder.append(1000, None, b"%d" % number)
+        consumer._engine.machines.fetcher.queue.append(AcquiredBatch(
+            ("t", 0), UUID(int=1), ShareSession(1), [(0, 5, 1)], builder.seal(0).data, float("inf")))
+        seen = [next(message.offset() for message in consumer) for _ in range(3)]
+        assert [*seen, *(message.offset() for message in consumer.poll(0))] == [*range(6)]
+    assert made == [b"%d" % number for number in range(6)], "objects are made once of each"

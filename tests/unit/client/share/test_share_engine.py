@@ -67,6 +67,10 @@ class Bench:
     async def offsets(self) -> list[Any]:
         return [message.offset() for message in await self.poll()]
 
+    async def next(self) -> list[Any]:
+        self.engine.want_one()
+        return await self.offsets()
+
 
 def on_bench(test: Callable[[Bench], Coroutine[Any, Any, None]], **properties: Any) -> None:
     """Run a test of an engine on a loop, and close the engine."""
@@ -129,6 +133,62 @@ def test_a_large_batch_is_handed_out_in_parts_where_the_limit_is_strict() -> Non
         assert [runs for _, runs in bench.given if runs] == [[(10, 11, GAP)]]
 
     on_bench(test, max_poll_records=4, share_acquire_mode="record_limit")
+
+
+def test_a_loop_that_is_left_has_accepted_what_it_saw_and_the_rest_comes_next() -> None:
+    async def test(bench: Bench) -> None:
+        bench.put((0, 4, 1), records=range(5))
+        bench.put((5, 6, 1), records=range(5, 7))
+        assert [await bench.next() for _ in range(2)] == [[0], [1]]
+        assert bench.given == [], "a batch is settled as a whole"
+        assert await bench.offsets() == [2, 3, 4, 5, 6]
+        assert bench.given == [({0: ACCEPT, 1: ACCEPT}, [])]
+
+    on_bench(test)
+
+
+def test_a_loop_settles_batch_by_batch_and_a_commit_within_one_what_was_seen() -> None:
+    async def test(bench: Bench) -> None:
+        bench.put((0, 1, 1), records=range(2))
+        bench.put((2, 4, 1), records=range(2, 5))
+        assert [await bench.next() for _ in range(3)] == [[0], [1], [2]]
+        assert bench.given == [({0: ACCEPT, 1: ACCEPT}, [])]
+        await bench.waits.run(bench.engine.commit_async())
+        assert bench.given[1:] == [({2: ACCEPT}, [])]
+        assert [await bench.next() for _ in range(3)] == [[3], [4], []]
+        assert bench.given[2:] == [({3: ACCEPT, 4: ACCEPT}, [])]
+
+    on_bench(test)
+
+
+def test_who_leaves_a_loop_owes_a_word_for_what_it_saw_alone() -> None:
+    async def test(bench: Bench) -> None:
+        bench.put((0, 4, 1), records=range(5))
+        await bench.next()
+        with pytest.raises(IllegalStateException, match=r"^1 records"):
+            await bench.poll()
+        bench.engine.acknowledge_offset("t", 0, 0, REJECT)
+        assert await bench.offsets() == [1, 2, 3, 4]
+
+    on_bench(test, share_acknowledgement_mode="explicit")
+
+
+def test_a_loop_that_is_interrupted_lets_others_have_what_it_did_not_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(bench: Bench) -> None:
+        bench.put((0, 3, 1), records=range(4))
+        await bench.next()
+        with monkeypatch.context() as patch:
+            patch.setattr(bench.engine, "_hold", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                await bench.next()
+        assert await bench.offsets() == []
+        assert [runs for _, runs in bench.given if runs] == [[(1, 3, RELEASE)]]
+
+    on_bench(test)
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_damage_is_told_and_what_lies_behind_it_is_released() -> None:
