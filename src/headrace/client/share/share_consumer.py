@@ -34,7 +34,8 @@ class ShareConsumer(LiveClient):
     What `poll()` returns is held for this member until it is acknowledged, or its lock is over (30 seconds, unless the
     group's share.record.lock.duration.ms says otherwise); then others get it. With "share.acknowledgement.mode"
     "implicit", as by default, all records of a `poll()` are accepted by the next one, or by a commit; with "explicit"
-    each needs an `acknowledge()` before the next `poll()`.
+    each needs an `acknowledge()` before the next `poll()`. `for` over it gives one record after the other, for ever; it
+    may be left at any, and what it has not given comes next.
 
     One call at a time: a call from another thread while one goes on raises `ConcurrentModificationException`. Close
     it, or use it in a `with` statement: what is held and not acknowledged then comes to others at once. After `close()`

@@ -47,6 +47,8 @@ AcknowledgementCallback = Callable[[dict[TopicPartition, set[int]], KafkaExcepti
 """Called as callback(offsets, exception); the asyncio share consumer also takes coroutine functions."""
 
 _ALL = (1 << 31) - 1
+_SETTLE_S = 1.0
+"""How long a loop may go through a batch before what it has seen of it is settled."""
 _NO_TIMESTAMP = (TIMESTAMP_NOT_AVAILABLE, -1)
 _BUSY = ("a call to this share consumer goes on, in another thread or task: use one consumer for each, or let them "
          "take turns")
@@ -109,7 +111,7 @@ class ShareEngine:
         self._answers: dict[Key, KafkaError | None] = {}
         self._tell: AcknowledgementCallback | None = None
         self._turn = _Turn()
-        self._wants_one = False
+        self._wants_one, self._settle_at = False, 0.0
         given.when_let_go(lambda: self.machines.usable, self._abandon)
 
     async def log_in(self) -> ShareEngine:
@@ -172,6 +174,8 @@ class ShareEngine:
             goes_on = loops and self._is_in_batch()
             if not goes_on:
                 self._settle_last_poll()
+            elif self._clock() >= self._settle_at:
+                self._commit()  # a slow loop would be at the end of a batch when its locks are over
             self._group.application_at = float("inf")
             try:
                 if goes_on and (following := self._take(1)):
@@ -191,7 +195,7 @@ class ShareEngine:
         self._submit()
 
     def _is_in_batch(self) -> bool:
-        """Whether a batch is begun: what a loop has seen of it is settled once it has seen all."""
+        """Whether a batch is begun: what a loop has seen of it can be settled with the rest."""
         queue = self._fetcher.queue
         return bool(queue) and isinstance(queue[0], AcquiredBatch) and queue[0].cursor is not None
 
@@ -354,6 +358,7 @@ class ShareEngine:
 
     def _submit(self) -> set[Key]:
         """Send what was said of the records; the partitions of these."""
+        self._settle_at = self._clock() + _SETTLE_S
         taken = self._held.take()
         self._send(taken)
         return {each.key for each in taken}

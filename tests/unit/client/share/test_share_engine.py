@@ -161,6 +161,20 @@ def test_a_loop_settles_batch_by_batch_and_a_commit_within_one_what_was_seen() -
     on_bench(test)
 
 
+@pytest.mark.parametrize(("mode", "word"), [("implicit", ACCEPT), ("explicit", REJECT)])
+def test_a_slow_loop_settles_what_it_has_seen_before_the_locks_of_its_batch_are_over(mode: str, word: int) -> None:
+    async def test(bench: Bench) -> None:
+        bench.put((0, 4, 1), records=range(5))
+        for number in range(4):
+            assert await bench.next() == [number]
+            if mode == "explicit":
+                bench.engine.acknowledge_offset("t", 0, number, word)
+            bench.now += 0.6
+        assert bench.given == [({0: word, 1: word}, [])]
+
+    on_bench(test, share_acknowledgement_mode=mode)
+
+
 def test_who_leaves_a_loop_owes_a_word_for_what_it_saw_alone() -> None:
     async def test(bench: Bench) -> None:
         bench.put((0, 4, 1), records=range(5))
