@@ -21,11 +21,12 @@ from headrace.values.value_format import malformed_remedy
 
 __all__ = ["JavaEndedError", "NotNowError", "PipelineError", "Supervisor", "first_line"]
 
+_VERDICTS: Final = (409, 422)
+"""A registry that says so has looked at the schema, and will not have it."""
 _LASTING: Final = re.compile(
     r"(headrace\.\S*)?((ConfigError|DataLossError|MissingJavaError|SerializationError)\b"
-    r"|SchemaRegistryError: .*\(HTTP status code (409|422), )")
-"""Errors that come again however often the query begins: it has the same rows and schemas then. A registry that says
-409 or 422 has looked at the schema, and will not have it."""
+    rf"|SchemaRegistryError: .*\(HTTP status code ({'|'.join(map(str, _VERDICTS))}), )")
+"""Errors that come again however often the query begins: it has the same rows and schemas then."""
 _OTHER_QUERY: Final = re.compile(r"assertion failed: There are \[\d+\] sources in the checkpoint")
 """So Spark says that a checkpoint is of a query with more or fewer sources."""
 _OF_PY4J: Final = "An error occurred while calling "
@@ -187,6 +188,8 @@ class Supervisor:
             failure = error.error.str()
         except SchemaRegistryError as error:
             failure = error.error_message
+            if error.http_status_code in _VERDICTS:
+                raise PipelineError(f"sink {name} failed: {failure}") from None
         except NotNowError as error:
             failure = str(error)
         else:

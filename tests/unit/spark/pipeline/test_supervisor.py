@@ -205,6 +205,14 @@ def test_a_query_whose_registry_does_not_answer_when_it_is_to_begin_again_has_fa
     assert stage.supervisor.restarts == {"a": 1}
 
 
+@pytest.mark.parametrize("status", [409, 422])
+def test_a_registry_that_will_not_have_the_schema_when_a_query_is_to_begin_again_ends_the_run(stage, status):
+    stage.fail("a")
+    stage.refusal = SchemaRegistryError(status, status, "the schema is incompatible")
+    with pytest.raises(PipelineError, match="sink a failed: the schema is incompatible$"):
+        stage.wait(1)
+
+
 def test_queries_that_cannot_begin_anew_for_now_have_failed_and_begin_later(stage):
     stage.supervisor.stop()
     stage.refusal = NotNowError("table items: no broker answers")
