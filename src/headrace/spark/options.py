@@ -225,7 +225,7 @@ class SourceOptions:
             poll_timeout_s=options.at_least_none("kafkaConsumer.pollTimeoutMs", 120_000) / 1000,
             retries=_retries(options),
             columns=column_names(options.text("columns")),
-            group_id=options.text("groupId"),
+            group_id=options.name("groupId"),
             key=ValueFormat.parse(options.values, "key"),
             value=ValueFormat.parse(options.values, "value"),
             dead_letter_topic=_dead_letter_topic(options),
@@ -269,10 +269,10 @@ class SinkOptions:
         _check_guarantee(options, client, exactly_once)
         return cls(
             client=client,
-            topic=options.text("topic"),
+            topic=options.name("topic"),
             exactly_once=exactly_once,
             transactional_id=client.pop("transactional.id", ""),
-            sink_id=options.text("sinkId"),
+            sink_id=options.name("sinkId"),
             checkpoint=options.text("checkpointLocation"),
             claims_topic=_claims_topic(options),
             key=ValueFormat.parse(options.values, "key"),
@@ -299,6 +299,13 @@ class _Options:
         """
         return self.text(name) if name.lower() in self.values else None
 
+    def name(self, name: str) -> str:
+        """A name that may be left out, and is "" then."""
+        text = self.given(name)
+        if text == "":
+            raise ConfigError(f"option {name} is empty: give a name, or leave the option out")
+        return text or ""
+
     def flag(self, name: str, default: bool) -> bool:
         text = self.given(name)
         if text is None:
@@ -309,10 +316,12 @@ class _Options:
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
         """One of a few words; the first where none was given."""
-        text = self.text(name).lower() or allowed[0]
-        if text not in allowed:
+        text = self.given(name)
+        if text is None:
+            return allowed[0]
+        if text.lower() not in allowed:
             raise ConfigError(f"option {name} must be {' or '.join(allowed)}, not {text!r}")
-        return text
+        return text.lower()
 
     def count(self, name: str) -> int | None:
         return self._whole(name, 1)
@@ -397,7 +406,7 @@ def _check_guarantee(options: _Options, client: Mapping[str, str], exactly_once:
 
 
 def _claims_topic(options: _Options) -> str:
-    topic = options.text("exactlyOnce.claimsTopic")
+    topic = options.name("exactlyOnce.claimsTopic")
     if options.choice("exactlyOnce.claims", _CLAIMS) == "topic":
         if topic and topic == options.text("topic"):
             raise ConfigError(f"option exactlyOnce.claimsTopic is {topic}, which the rows are written to: name another")
@@ -455,9 +464,7 @@ def _assigned(text: str) -> tuple[Tp, ...]:
 
 
 def _starting(options: _Options, streaming: bool) -> Position:
-    strategy = options.text("startingOffsetsByTimestampStrategy").lower() or "error"
-    if strategy not in ("error", "latest"):
-        raise ConfigError(f"option startingOffsetsByTimestampStrategy must be error or latest, not {strategy!r}")
+    strategy = options.choice("startingOffsetsByTimestampStrategy", ("error", "latest"))
     timestamp_ms = options.time_ms("startingTimestamp")
     if timestamp_ms is not None:
         return Position(timestamp_ms=timestamp_ms, else_latest=strategy == "latest")

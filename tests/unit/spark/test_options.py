@@ -180,7 +180,7 @@ def test_a_mistake_in_a_batch_read_is_one_clear_line(given, said):
 @pytest.mark.parametrize("name", [
     "startingTimestamp", "endingTimestamp", "startingOffsets", "endingOffsets", "startingOffsetsByTimestamp",
     "endingOffsetsByTimestamp", "minPartitions", "maxRecordsPerPartition", "failOnDataLoss", "includeHeaders",
-    "fetchOffset.numRetries", "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries", "kafkaConsumer.pollTimeoutMs", "startingOffsetsByTimestampStrategy",
 ])
 def test_an_option_that_is_given_and_empty_is_refused_and_does_not_mean_the_default(name):
     for empty in ("", " "):
@@ -190,6 +190,10 @@ def test_an_option_that_is_given_and_empty_is_refused_and_does_not_mean_the_defa
 @pytest.mark.parametrize("name", ["maxOffsetsPerTrigger", "maxBytesPerTrigger", "maxTriggerDelay"])
 def test_a_bound_of_micro_batches_that_is_given_and_empty_is_refused(name):
     assert f"option {name} must be" in refusal(True, **{name: ""})
+
+
+def test_a_group_that_is_given_and_empty_is_refused():
+    assert "option groupId is empty" in refusal(True, groupId="")
 
 
 def test_a_number_may_have_a_plus_as_in_java():
@@ -270,6 +274,18 @@ def test_a_sink_writes_at_least_once_unless_it_is_told_otherwise():
     assert not SinkOptions.parse(SERVERS).exactly_once
     assert not SinkOptions.parse({**SERVERS, "delivery.guarantee": "at_least_once"}).exactly_once
     assert SinkOptions.parse({**SERVERS, "Delivery.Guarantee": "EXACTLY_ONCE"}).exactly_once
+
+
+@pytest.mark.parametrize("name", ["delivery.guarantee", "exactlyOnce.claims"])
+def test_a_guarantee_that_is_given_and_empty_is_refused_and_does_not_mean_the_weaker_one(name):
+    with pytest.raises(ConfigError, match=f"option {name} must be .*, not ''"):
+        SinkOptions.parse({**SERVERS, "delivery.guarantee": "exactly_once", name: " "})
+
+
+@pytest.mark.parametrize("name", ["topic", "sinkId", "exactlyOnce.claimsTopic"])
+def test_a_name_that_is_given_and_empty_is_refused_and_nothing_takes_its_place(name):
+    with pytest.raises(ConfigError, match=f"option {name} is empty: give a name, or leave the option out"):
+        SinkOptions.parse({**SERVERS, "delivery.guarantee": "exactly_once", name: ""})
 
 
 def test_exactly_once_takes_what_names_a_stream():

@@ -29,6 +29,8 @@ _LASTING: Final = re.compile(
 """Errors that come again however often the query begins: it has the same rows and schemas then."""
 _OTHER_QUERY: Final = re.compile(r"assertion failed: There are \[\d+\] sources in the checkpoint")
 """So Spark says that a checkpoint is of a query with more or fewer sources."""
+_OTHER_RUN: Final = "[CONCURRENT_STREAM_LOG_UPDATE]"
+"""So Spark says that it found notes in a checkpoint that are not its own."""
 _OF_PY4J: Final = "An error occurred while calling "
 _BEGINNING: Final = "Initializing"
 """So Spark's status messages begin until a query has its sources."""
@@ -162,6 +164,9 @@ class Supervisor:
             raise PipelineError(f"sink {name} failed: its checkpoint is of a query that reads more or fewer sources: "
                                 "give the sink another name, or name another checkpoint, and it begins anew "
                                 f"({failure})")
+        if failure.startswith(_OTHER_RUN):  # one that is about to end, as where runs are rolled over, is waited for
+            failure = ("its checkpoint is used by another run at the same time: end one of the two, or let each name "
+                       f"a checkpoint of its own ({failure})")
         if not restart or _LASTING.match(failure) or self._rule.attempts == 0:
             raise PipelineError(f"sink {name} failed: {failure}")
         if life.failures > self._rule.attempts:

@@ -160,6 +160,15 @@ def test_a_checkpoint_of_a_query_with_other_sources_ends_the_run_and_what_to_do_
         stage.fail("a", told)
 
 
+def test_two_runs_with_one_checkpoint_are_told_of_each_other_and_the_other_one_is_waited_for(stage):
+    stage.fail("a", "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs detected for "
+                    "17.")
+    assert stage.told[0].startswith("sink a failed: its checkpoint is used by another run at the same time: end one of")
+    assert stage.told[0].endswith("Multiple streaming jobs detected for 17.); restart 1 of 3 in 1.0 s")
+    stage.wait(1)
+    assert stage.supervisor.restarts == {"a": 1}
+
+
 def test_without_attempts_the_first_failure_ends_the_run():
     with pytest.raises(PipelineError, match="sink a failed: it broke"):
         Stage(RestartRule(attempts=0)).fail("a")
