@@ -11,10 +11,12 @@ import hashlib
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from headrace.client.joint.transaction_owner import CommittedMark, TransactionOwner, kept_owner
 from headrace.errors import ConfigError, KafkaException
+from headrace.spark.exactly_once.batch_marker import BatchMarker, check_skipped
 from headrace.spark.exactly_once.claims_topic import ClaimsTopic, open_claims
 from headrace.spark.exactly_once.task_report import BegunBatch, TaskReport, common_work, written_partitions
 from headrace.spark.options import SinkOptions
@@ -77,14 +79,21 @@ def commit(options: SinkOptions, reports: Sequence[TaskReport | None]) -> None:
 
     Raises:
         KafkaException: it is not committed, or nobody knows: the micro-batch is to be written again, and skipped if it
-            was committed after all.
+            was committed after all. Or it was skipped, and has rows that are not in the topics.
     """
     first = common_work(reports)
-    if first is None or first.skipped:
+    if first is None:
+        return
+    if first.skipped:
+        assert first.begun.last is not None, "what is skipped was committed"
+        check_skipped(BatchMarker.read(first.begun.last.text), sum(each.passed_over for each in reports if each))
         return
     written = written_partitions(reports)
     if not written:
         return  # nothing is open that could be committed
+    if first.batch is not None:
+        rows = sum(sum(each.written.values()) for each in reports if each)
+        first = replace(first, batch=first.batch._replace(rows=rows))
     mark(options, first, written)
     end(options, first.begun)
 

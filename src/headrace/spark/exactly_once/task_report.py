@@ -42,12 +42,14 @@ class TaskReport:
         batch: the micro-batch as the task knows it; None in a batch write.
         skipped: the micro-batch is in the topics already, and the task has written nothing.
         written: records by topic and partition.
+        passed_over: rows that a task has read and not written, as the micro-batch was skipped.
     """
 
     begun: BegunBatch
     batch: BatchMarker | None
     skipped: bool = False
     written: dict[tuple[str, int], int] = field(default_factory=dict)
+    passed_over: int = 0
 
 
 def common_work(reports: Iterable[TaskReport | None]) -> TaskReport | None:

@@ -167,9 +167,7 @@ def write(
         KafkaException: a record was refused or not delivered in time, or something else has written to a partition.
     """
     if not begins(begun, task):
-        for _ in batches:
-            pass
-        return TaskReport(begun, task.batch, True)
+        return TaskReport(begun, task.batch, True, passed_over=sum(batch.num_rows for batch in batches))
     rows = 0
     attempt_id = task.attempt_id if begun.claims is None else None
     with _with_remedy(begun), JoinedColumnWriter(client, begun, before, attempt_id=attempt_id) as out:

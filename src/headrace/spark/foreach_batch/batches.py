@@ -103,7 +103,7 @@ class TransactionalBatches:
             PySparkException: a job failed each time.
         """
         stream = StreamOfBatch(frame)
-        wanted = BatchMarker(stream.query_id, batch_id)
+        wanted = BatchMarker(stream.query_id, batch_id, offsets=stream.digest(batch_id))
         for attempt in range(1, self._options.attempts + 1):
             try:
                 begun = driver_transaction.begin(self._options.sink)

@@ -8,8 +8,9 @@ Read next: `headrace.spark.foreach_batch.batches`.
 
 from __future__ import annotations
 
+import hashlib
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
 import headrace.spark.spark_required  # noqa: F401 - the check is what it is for
 
@@ -19,6 +20,8 @@ from headrace.errors import ConfigError
 from headrace.spark.plan import Offsets, parse_offsets
 
 __all__ = ["StreamOfBatch"]
+
+_DIGEST_BYTES: Final = 10
 
 
 class StreamOfBatch:
@@ -58,15 +61,29 @@ class StreamOfBatch:
         Raises:
             ConfigError: the query does not read Kafka.
         """
+        logged = self._logged(batch_id)
+        if not logged:
+            raise ConfigError(f"Spark has no offsets of micro-batch {batch_id}: its query has ended")
+        found = Offsets()
+        for text in filter(None, logged):
+            found |= parse_offsets(text, "the offset of a source, for option groupId,")
+        return found
+
+    def digest(self, batch_id: int) -> str:
+        """Stands for where a micro-batch ends in each source, whatever the source is; "" when the query has ended."""
+        logged = self._logged(batch_id)
+        text = "\n".join(logged).encode()
+        return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest() if logged else ""
+
+    def _logged(self, batch_id: int) -> list[str]:
+        """The end of a micro-batch in each source, as Spark has logged it, "" for none; empty when the query has ended."""
         execution = self._execution()
         logged = None if execution is None else execution.offsetLog().get(batch_id)
         if logged is None or not logged.isDefined():
-            raise ConfigError(f"Spark has no offsets of micro-batch {batch_id}: its query has ended")
-        sources, found = logged.get().offsets(), Offsets()
-        for place in range(sources.size()):
-            if sources.apply(place).isDefined():
-                found |= parse_offsets(sources.apply(place).get().json(), "the offset of a source, for option groupId,")
-        return found
+            return []
+        sources = logged.get().offsets()
+        found = (sources.apply(place) for place in range(sources.size()))
+        return [each.get().json() if each.isDefined() else "" for each in found]
 
     def _execution(self) -> Any:
         """The running query; None when it has ended. A micro-batch's session is a copy, and knows no queries itself."""

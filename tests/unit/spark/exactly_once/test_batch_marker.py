@@ -3,7 +3,7 @@
 import pytest
 
 from headrace import KafkaError, KafkaException
-from headrace.spark.exactly_once.batch_marker import BatchMarker, BatchVerdict, verdict
+from headrace.spark.exactly_once.batch_marker import BatchMarker, BatchVerdict, check_skipped, verdict
 
 LAST = BatchMarker("q", 5)
 
@@ -27,8 +27,26 @@ def test_a_checkpoint_that_was_taken_back_is_refused():
     assert "micro-batch 5 of the same query" in raised.value.error.str()
 
 
-def test_a_marker_is_read_as_it_was_written():
-    assert BatchMarker.read(LAST.text()) == LAST
+def test_a_checkpoint_that_was_taken_back_by_one_micro_batch_is_known_by_its_offsets():
+    last = BatchMarker("q", 5, offsets="a")
+    assert verdict(last, BatchMarker("q", 5, offsets="a")) is BatchVerdict.SKIP
+    assert verdict(last, BatchMarker("q", 6, offsets="b")) is BatchVerdict.WRITE
+    assert verdict(LAST, BatchMarker("q", 5, offsets="b")) is BatchVerdict.SKIP  # an earlier version has marked it
+    with pytest.raises(KafkaException, match="was of other offsets then: the checkpoint was taken back"):
+        verdict(last, BatchMarker("q", 5, offsets="b"))
+
+
+def test_no_more_rows_are_passed_over_than_were_written():
+    check_skipped(LAST, 7)  # an earlier version has marked it
+    for rows in (0, 6, 7):
+        check_skipped(BatchMarker("q", 5, 7), rows)
+    with pytest.raises(KafkaException, match="micro-batch 5 is in the topics with 7 rows, and has 8 now"):
+        check_skipped(BatchMarker("q", 5, 7), 8)
+
+
+@pytest.mark.parametrize("marker", [LAST, BatchMarker("q", 5, 0), BatchMarker("q", 5, 7, "abc")])
+def test_a_marker_is_read_as_it_was_written(marker):
+    assert BatchMarker.read(marker.text()) == marker
     assert LAST.text() == '{"q":"q","b":5,"v":1}'
 
 

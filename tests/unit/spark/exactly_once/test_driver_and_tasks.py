@@ -92,6 +92,16 @@ def test_a_micro_batch_that_runs_again_is_skipped(query):
     assert query.committed() == rows_of(0, 1)
 
 
+def test_a_micro_batch_that_runs_again_with_more_rows_than_it_had_is_refused_not_skipped(query):
+    query.run(0)
+    begun = query.begin()
+    reports = [query.task(begun, 0, number, rows=3 + number) for number in range(2)]
+    with pytest.raises(KafkaException, match="in the topics with 6 rows, and has 7 now: the checkpoint was taken back"):
+        driver_transaction.commit(query.options, reports)
+    driver_transaction.abort(query.options, begun)
+    assert query.committed() == rows_of(0)
+
+
 def test_a_driver_that_dies_before_the_end_leaves_nothing_behind(query):
     begun = query.begin()
     reports = [query.task(begun, 0, number) for number in range(2)]

@@ -37,7 +37,8 @@ class Kafka:
         for name in ("begin", "mark", "commit_offsets", "end", "abort"):
             monkeypatch.setattr(batches.driver_transaction, name, getattr(self, name))
         monkeypatch.setattr(batches, "StreamOfBatch", lambda frame: SimpleNamespace(
-            query_id="q", is_active=self.active, end_offsets=lambda batch: {("in", 0): 10 * batch}))
+            query_id="q", is_active=self.active, end_offsets=lambda batch: {("in", 0): 10 * batch},
+            digest=lambda batch: f"up to {10 * batch}"))
         settings = SimpleNamespace(get=lambda name: "127.0.0.1")
         context = SimpleNamespace(getConf=lambda: settings)
         self.frame = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context))
@@ -118,11 +119,18 @@ def test_a_micro_batch_that_is_in_the_topics_is_skipped(kafka):
     assert kafka.calls == ["begin"]
 
 
-def test_an_old_checkpoint_is_refused_and_not_tried_again(kafka):
-    kafka.marked = BatchMarker("q", 4)
+@pytest.mark.parametrize("marked", [BatchMarker("q", 4), BatchMarker("q", 3, offsets="up to 25")])
+def test_an_old_checkpoint_is_refused_and_not_tried_again(kafka, marked):
+    kafka.marked = marked
     with pytest.raises(KafkaException, match="the checkpoint was taken back"):
         run(kafka, writes)
     assert kafka.calls == ["begin"]
+
+
+def test_a_micro_batch_is_marked_with_what_it_reads_and_known_by_it(kafka):
+    run(kafka, writes)
+    assert kafka.marked == BatchMarker("q", 3, offsets="up to 30")
+    run(kafka, failing(AssertionError("the handler is not called")))
 
 
 def test_a_failed_job_is_aborted_and_tried_again_with_a_new_epoch(kafka):

@@ -62,6 +62,15 @@ def test_the_ends_of_all_sources_are_the_logged_ones():
     assert StreamOfBatch(frame(logged=logged)).end_offsets(4) == {("a", 0): 7, ("a", 1): 9, ("b", 0): 3}
 
 
+def test_what_a_micro_batch_reads_has_a_digest_whatever_the_sources_are():
+    texts = ['{"a": {"0": 7}}', '{"a": {"0": 8}}', '{"logOffset": 3}']
+    logged = {number: Some(Some(), source(text)) for number, text in enumerate(texts)}
+    stream = StreamOfBatch(frame(logged=logged))
+    assert len({stream.digest(number) for number in range(3)}) == 3
+    assert stream.digest(0) == StreamOfBatch(frame(logged={9: logged[0]})).digest(9)
+    assert stream.digest(3) == ""  # the query has ended
+
+
 def test_a_source_without_offsets_of_kafka_is_named_with_the_option():
     with pytest.raises(ConfigError, match="option groupId, must be JSON like"):
         StreamOfBatch(frame(logged={0: Some(source('{"logOffset": 3}'))})).end_offsets(0)
