@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol
 
+from headrace.error_codes import lacking
 from headrace.errors import KafkaError
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.joint.joint_transaction import JointTransaction, Written
@@ -273,7 +274,10 @@ class JoinedTransaction:
         return (known.producer_id, known.producer_epoch) == (self.producer_id, self.epoch) and known.last_sequence >= 0
 
     def _on_unclaimed(self, where: str, error: KafkaError, text: str | None, now: float) -> None:
-        told = KafkaError(error.code(), f"DescribeProducers of {where}: {text or error.str()}")
+        said = text or error.str()
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # who only writes elsewhere does not think of reading
+            said = lacking(said, "READ on the topic")
+        told = KafkaError(error.code(), f"DescribeProducers of {where}: {said}")
         if error.retriable():
             self._leaders.refresh(now)
             self._again(told, now)

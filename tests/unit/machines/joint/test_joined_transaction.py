@@ -213,7 +213,10 @@ def test_a_partition_without_a_leader_waits_for_one(new):
 def test_a_topic_that_must_not_be_read_cannot_be_claimed(new):
     new.wants(0)
     new.claim(new.expect(DescribeProducersRequest), K.TOPIC_AUTHORIZATION_FAILED)
-    assert new.failure() == K.TOPIC_AUTHORIZATION_FAILED
+    failure = new.failure()
+    assert failure == K.TOPIC_AUTHORIZATION_FAILED
+    assert failure.str().startswith("DescribeProducers of t[0]: ")
+    assert failure.str().endswith("; this needs READ on the topic")
 
 
 def test_a_lost_answer_is_asked_for_again(old):
