@@ -76,7 +76,7 @@ class StreamOfBatch:
         return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest() if logged else ""
 
     def _logged(self, batch_id: int) -> list[str]:
-        """The end of a micro-batch in each source, as Spark has logged it, "" for none; empty when the query has ended."""
+        """The logged end of a micro-batch in each source, "" where it has none; empty when the query has ended."""
         execution = self._execution()
         logged = None if execution is None else execution.offsetLog().get(batch_id)
         if logged is None or not logged.isDefined():

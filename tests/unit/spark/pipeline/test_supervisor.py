@@ -218,7 +218,7 @@ def test_a_query_whose_registry_does_not_answer_when_it_is_to_begin_again_has_fa
 def test_a_registry_that_will_not_have_the_schema_when_a_query_is_to_begin_again_ends_the_run(stage, status):
     stage.fail("a")
     stage.refusal = SchemaRegistryError(status, status, "the schema is incompatible")
-    with pytest.raises(PipelineError, match="sink a failed: the schema is incompatible$"):
+    with pytest.raises(PipelineError, match=r"^sink a failed: the schema is incompatible$"):
         stage.wait(1)
 
 
