@@ -72,6 +72,9 @@ _IDLE_S: Final = (0.1, 2.0)
 """How long Spark waits for an answer when there is nothing new: at first, for `processAllAvailable` to be over soon,
 and in the end, twice as long each time. Records, and `query.stop()`, end the wait."""
 _IDLE_WITH_STOP_FILE_S: Final = 0.25
+_OTHERS_S: Final = 0.1
+"""Spark asks a query's sources one after the other, and a lone one again at once. Who is asked later than this has others
+beside it, which a long wait would keep from their records."""
 _PAUSE_S: Final = 0.05
 """Between two looks while records come in that are not to be read yet."""
 _NO_LIMIT: Final = (1 << 63) - 1
@@ -272,6 +275,8 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: Offsets = {}
         self._warned: list[str] = []
         self._idle_s = _IDLE_S[0]
+        self._idle_since_s = float("inf")
+        self._others_ran = False
         self._last_batch_s = float("-inf")  # a query that starts takes what there is, as in Spark's connector
 
     def __getstate__(self) -> dict[str, Any]:
@@ -312,21 +317,31 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         """
         logged = start if start is not None else self.initialOffset()
         self._tell_group(logged)
-        until = time.monotonic() + self._idle_s
+        until = time.monotonic() + self._patience_s()
         while not self._stopped:
             end = self._next_end(logged, limit)
             if end is not None:
-                self._last_batch_s, self._idle_s = time.monotonic(), _IDLE_S[0]
+                self._last_batch_s, self._idle_s, self._idle_since_s = time.monotonic(), _IDLE_S[0], float("inf")
                 return end
             if self._target is not None or not self._has_news(until):
                 break
         self._idle_s = min(2 * self._idle_s, _IDLE_WITH_STOP_FILE_S if self.options.stop_file else _IDLE_S[1])
         if self._target is not None and self._commits is not None:
             self._commits.finish(self._cluster)
+        self._idle_since_s = time.monotonic()
         return logged
+
+    def _patience_s(self) -> float:
+        """How long to wait for records: not while the query's other sources have some, or would have to wait as well."""
+        others_ran, self._others_ran = self._others_ran, False
+        if others_ran:
+            return 0.0
+        return min(self._idle_s, _IDLE_S[0]) if time.monotonic() - self._idle_since_s > _OTHERS_S else self._idle_s
 
     def _has_news(self, until: float) -> bool:
         """Wait for records; False when the time is over."""
+        if time.monotonic() >= until:
+            return False
         if self._latest and not self._cluster.wait_for_records(self._latest, until - time.monotonic()):
             return False
         time.sleep(min(_PAUSE_S, max(until - time.monotonic(), 0.0)) if self.options.min_rows else 0.0)
@@ -429,7 +444,8 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.tasks(*batch_start(start, end), logged_ids(end))
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing to do: Spark's checkpoint holds the offsets."""
+        """Spark's checkpoint holds the offsets. But a source without records learns that others of the query have some."""
+        self._others_ran = self._idle_since_s < float("inf")
 
 
 class RefusedStream(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -157,6 +157,23 @@ def test_idle_calls_take_longer_and_longer_until_there_is_something(monkeypatch,
     assert max(waits[-3:]) <= 0.3
 
 
+def test_a_quiet_source_does_not_keep_the_others_of_its_query_waiting(monkeypatch):
+    view, waits = FakeView(p0=(0, 5)), []
+    monkeypatch.setattr(view, "wait_for_records", lambda ends, timeout_s: waits.append(round(timeout_s, 1)))
+    reader = reader_on(view)
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+    reader.commit(start)  # a micro-batch of its own
+    for _ in range(4):
+        reader.latestOffset(start, ReadAllAvailable())
+    assert waits == [0.1, 0.2, 0.4, 0.8]
+    reader.commit(start)  # one of others
+    reader.latestOffset(start, ReadAllAvailable())
+    assert len(waits) == 4
+    reader._idle_since_s -= 1  # others have waited meanwhile, as they do for this one
+    reader.latestOffset(start, ReadAllAvailable())
+    assert waits[4:] == [0.1]
+
+
 def test_the_first_offset_is_resolved_once():
     view = FakeView(p0=(0, 5))
     reader = reader_on(view, startingOffsets="latest")
