@@ -73,8 +73,8 @@ _IDLE_S: Final = (0.1, 2.0)
 and in the end, twice as long each time. Records, and `query.stop()`, end the wait."""
 _IDLE_WITH_STOP_FILE_S: Final = 0.25
 _OTHERS_S: Final = 0.1
-"""Spark asks a query's sources one after the other, and a lone one again at once. Who is asked later than this has others
-beside it, which a long wait would keep from their records."""
+"""Spark asks a query's sources one after the other, and a lone one again at once. Who is asked later than this has
+others beside it, which a long wait would keep from their records."""
 _PAUSE_S: Final = 0.05
 """Between two looks while records come in that are not to be read yet."""
 _NO_LIMIT: Final = (1 << 63) - 1
@@ -332,7 +332,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return logged
 
     def _patience_s(self) -> float:
-        """How long to wait for records: not while the query's other sources have some, or would have to wait as well."""
+        """How long to wait for records: not while the query's other sources have some; briefly where they wait, too."""
         others_ran, self._others_ran = self._others_ran, False
         if others_ran:
             return 0.0
@@ -444,7 +444,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self.tasks(*batch_start(start, end), logged_ids(end))
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark's checkpoint holds the offsets. But a source without records learns that others of the query have some."""
+        """Spark's checkpoint holds the offsets. A source without records learns that others of the query have some."""
         self._others_ran = self._idle_since_s < float("inf")
 
 
