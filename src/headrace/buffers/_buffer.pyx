@@ -1824,45 +1824,49 @@ cdef class OpenBatches:
         for batch, accumulator in taken.items():
             if (<RecordAccumulator> accumulator)._direct is not None:
                 (<RecordAccumulator> accumulator)._direct[(<ClosedBatch> batch).partition] = None
-        if self._alarm is not None:
-            self.set_alarm(held)
+        if self._alarm is not None and len(taken) == 1 and not held:  # `next_deadline` may not be called
+            self._timed = False
+            self.set_alarm()
         return list(taken)
 
-    cdef int set_alarm(self, dict held) except -1:
+    cdef int set_alarm(self) except -1:
         # For the oldest open batch, or leave it as it is if it rings before that in any case.
-        cdef double at, now = headrace_clock()
-        cdef bint rings = self._is_set and now < self._alarm.at
+        cdef double at
+        self._is_set = self._is_set and headrace_clock() < self._alarm.at
         for batch in self._open:
-            if not held or not is_held(<ClosedBatch> batch, held):
-                at = (<ClosedBatch> batch).opened_at + self._linger_s
-                if not (rings and self._alarm.at <= at):
-                    self._alarm.ring(at)
-                rings = True
-                break
-        self._is_set = rings
+            at = (<ClosedBatch> batch).opened_at + self._linger_s
+            if not (self._is_set and self._alarm.at <= at):
+                self._alarm.ring(at)
+            self._is_set = True
+            break
         return 0
 
     cdef inline bint is_expected(self, double opened_at) noexcept:
         # Whether nobody has to be woken for a batch that is opened: an alarm rings when it has lingered at the latest.
         if self._alarm is None or self._flushing:
             return self._timed
-        if not self._is_set:
+        if not (self._timed or self._is_set):
             self._alarm.ring(opened_at + self._linger_s)
             self._is_set = True
         return True
 
     @cython.critical_section
     def next_deadline(self, double linger_s, dict held=None):
-        cdef bint rings = self._alarm is not None and linger_s > 0
-        self._timed = not rings
+        cdef double deadline = INFINITY, now = headrace_clock()
+        self._timed = True
         if self._full:
             return -INFINITY
-        if rings:
-            return None
         for batch in self._open:
             if not held or not is_held(<ClosedBatch> batch, held):
-                return (<ClosedBatch> batch).opened_at + linger_s
-        cdef double now = headrace_clock()
+                deadline = (<ClosedBatch> batch).opened_at + linger_s
+                break
+        if self._alarm is not None:
+            self._is_set = self._is_set and now < self._alarm.at
+            if self._is_set and self._alarm.at <= deadline:
+                self._timed = False
+                return None
+        if deadline < INFINITY:
+            return deadline
         self._timed = now - self._flushed_before < self._linger_s
         return now + self._linger_s if self._timed else None
 
@@ -1890,7 +1894,7 @@ cdef class OpenBatches:
             return False
         with cython.critical_section(self):
             if self._alarm is not None:
-                self.set_alarm(None)
+                self.set_alarm()
         return True
 
     def send_open(self):

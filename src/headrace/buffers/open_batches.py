@@ -101,20 +101,21 @@ class OpenBatches:
             taken, self.full = self.full, {}
             for batch, accumulator in taken.items():
                 accumulator.direct.pop(batch.partition, None)
-            self._set_alarm(held)
+            if self._alarm is not None and len(taken) == 1 and not held:  # `next_deadline` may not be called
+                self.timed = False
+                self._set_alarm()
         return list(taken)
 
-    def _set_alarm(self, held: Mapping[str, Collection[int]]) -> None:
+    def _set_alarm(self) -> None:
         """For the oldest open batch, or leave it as it is if it rings before that in any case."""
         if self._alarm is None:
             return
-        rings = self._is_set and time.monotonic() < self._alarm.at
-        oldest = next((batch for batch in self.open if batch.partition not in held.get(batch.topic, ())), None)
-        if oldest is not None:
+        self._is_set = self._is_set and time.monotonic() < self._alarm.at
+        if (oldest := next(iter(self.open), None)) is not None:
             at = oldest.opened_at + self.linger_s
-            if not (rings and self._alarm.at <= at):
+            if not (self._is_set and self._alarm.at <= at):
                 self._alarm.set(at)
-        self._is_set = rings or oldest is not None
+            self._is_set = True
 
     def is_expected(self, opened_at: float) -> bool:
         """Whether nobody has to be woken for a batch that is opened, because `ready` is called when it has lingered.
@@ -123,7 +124,7 @@ class OpenBatches:
         """
         if self._alarm is None or self._flushing:
             return self.timed
-        if not self._is_set:
+        if not (self.timed or self._is_set):
             self._alarm.set(opened_at + self.linger_s)
             self._is_set = True
         return True
@@ -133,7 +134,7 @@ class OpenBatches:
     ) -> float | None:
         """When the oldest open batch has lingered, in monotonic seconds; -inf if a full one waits, None if none.
 
-        Also None where an alarm says so.
+        Also None where an alarm rings before.
 
         Args:
             linger_s: seconds that a batch stays open.
@@ -144,16 +145,18 @@ class OpenBatches:
         each record would wake the caller for nothing each time.
         """
         with self.lock:
-            rings = self._alarm is not None and linger_s > 0
-            self.timed = not rings
+            self.timed, now = True, time.monotonic()
             if self.full:
                 return -math.inf
-            if rings:
-                return None
-            for batch in self.open:
-                if batch.partition not in held.get(batch.topic, ()):
-                    return batch.opened_at + linger_s
-            now = time.monotonic()
+            deadline = next((batch.opened_at + linger_s for batch in self.open
+                             if batch.partition not in held.get(batch.topic, ())), math.inf)
+            if self._alarm is not None:
+                self._is_set = self._is_set and now < self._alarm.at
+                if self._is_set and self._alarm.at <= deadline:
+                    self.timed = False
+                    return None
+            if deadline < math.inf:
+                return deadline
             self.timed = now - self._flushed_before < self.linger_s
             return now + self.linger_s if self.timed else None
 
@@ -172,7 +175,7 @@ class OpenBatches:
         if not send(due[0].partition):
             return False
         with self.lock:
-            self._set_alarm(_NOTHING_HELD)
+            self._set_alarm()
         return True
 
     def send_open(self) -> bool:

@@ -130,11 +130,11 @@ class ModelBuffer:
             ):
                 taken.append(batches.pop(0))
         self.on_taken(taken)
-        self._ring_again(kept)
+        if len(taken) == 1 and not held:
+            self._ring_again(kept)
         return taken
 
     def next_deadline(self, linger_s: float, held: Mapping[str, Collection[int]]) -> float | None:
-        if self.ring_at is not None and linger_s > 0:
-            return None
         oldest = self._oldest(held.get(self._topic, ()))
+        self._rings_at = math.inf  # a ring that is still to come is one too many
         return None if oldest is None else oldest + linger_s

@@ -107,24 +107,37 @@ def test_an_alarm_is_set_for_the_first_batch_and_nobody_is_woken(twin: Any) -> N
     assert ringing.batches.next_deadline(100.0) is None
 
 
-def test_behind_what_is_taken_out_the_alarm_is_set_for_the_oldest_that_stays(twin: Any) -> None:
+def test_behind_a_batch_that_is_taken_out_alone_the_alarm_is_set_for_the_oldest_that_stays(twin: Any) -> None:
     ringing = Ringing(twin, "a", "b", linger_s=0.004)
     ringing.add("a")
     time.sleep(0.002)
     between = time.monotonic()
-    ringing.rang_for(lambda: ringing.add("b", 1))
+    ringing.add("b", 1)
     time.sleep(0.004)
     assert places(ringing.batches.ready(between)) == [("a", 0, 1)]
     assert between < ringing.alarm.at - 0.004 <= time.monotonic()
-    held_at = ringing.alarm.at
-    assert ringing.batches.ready(between, {"b": {1}}) == []
-    time.sleep(0.004)
-    assert ringing.rang_for(lambda: ringing.add("a")), "it does not ring for what is held"
-    assert ringing.alarm.at > held_at
-    assert len(ringing.batches.ready(math.inf)) == 2
+    assert places(ringing.batches.ready(math.inf)) == [("b", 1, 1)]
     time.sleep(0.006)
     assert ringing.batches.ready(math.inf) == []
+    assert ringing.batches.next_deadline(0.004) is None
     assert ringing.rang_for(lambda: ringing.add("a")), "nothing rings any more"
+
+
+def test_behind_several_the_loop_comes_back_by_itself_unless_the_alarm_rings_before(twin: Any) -> None:
+    ringing = Ringing(twin, "a", "b", "c", linger_s=0.02)
+    assert ringing.rang_for(lambda: ringing.add("a"))
+    at = ringing.alarm.at
+    assert len(ringing.batches.ready(math.inf, {"c": {1}})) == 1
+    ringing.add("b")
+    assert ringing.batches.next_deadline(0.02, {"c": {1}}) is None, "it rings before the new one has lingered"
+    time.sleep(0.03)
+    deadline = ringing.batches.next_deadline(0.02, {"c": {1}})
+    assert at < deadline <= time.monotonic()
+    assert (ringing.add("a"), ringing.alarm.at) == (0, at), "the loop is on its way"
+    assert ringing.batches.next_deadline(0.02, {"b": {0}}) > deadline, "not for what is held"
+    assert len(ringing.batches.ready(deadline - 0.02)) == 1
+    assert ringing.alarm.at > deadline, "who takes one out need not ask for the next deadline"
+    assert len(ringing.batches.ready(math.inf)) == 1
 
 
 def test_an_alarm_that_rings_before_is_left_as_it_is(twin: Any) -> None:
