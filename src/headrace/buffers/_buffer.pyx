@@ -1825,13 +1825,13 @@ cdef class OpenBatches:
             if (<RecordAccumulator> accumulator)._direct is not None:
                 (<RecordAccumulator> accumulator)._direct[(<ClosedBatch> batch).partition] = None
         if self._alarm is not None and len(taken) == 1 and not held:  # `next_deadline` may not be called
-            self._timed = False
             self.set_alarm()
         return list(taken)
 
     cdef int set_alarm(self) except -1:
         # For the oldest open batch, or leave it as it is if it rings before that in any case.
         cdef double at
+        self._timed = False
         self._is_set = self._is_set and headrace_clock() < self._alarm.at
         for batch in self._open:
             at = (<ClosedBatch> batch).opened_at + self._linger_s

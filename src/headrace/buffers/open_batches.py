@@ -101,8 +101,7 @@ class OpenBatches:
             taken, self.full = self.full, {}
             for batch, accumulator in taken.items():
                 accumulator.direct.pop(batch.partition, None)
-            if self._alarm is not None and len(taken) == 1 and not held:  # `next_deadline` may not be called
-                self.timed = False
+            if len(taken) == 1 and not held:  # `next_deadline` may not be called
                 self._set_alarm()
         return list(taken)
 
@@ -110,6 +109,7 @@ class OpenBatches:
         """For the oldest open batch, or leave it as it is if it rings before that in any case."""
         if self._alarm is None:
             return
+        self.timed = False
         self._is_set = self._is_set and time.monotonic() < self._alarm.at
         if (oldest := next(iter(self.open), None)) is not None:
             at = oldest.opened_at + self.linger_s

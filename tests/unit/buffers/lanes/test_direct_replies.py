@@ -406,6 +406,28 @@ def test_behind_a_batch_that_is_sent_alone_the_alarm_is_set_for_the_next(twin: A
     reading.close()
 
 
+def test_who_has_sent_a_batch_alone_need_not_ask_for_the_next_deadline(twin: Any) -> None:
+    reading = Replies(twin, linger_s=0.01)
+    accumulator, alarm = reading.bench.accumulator, twin.Alarm()
+    accumulator.append(b"one", None, 0, 1_000)
+    accumulator.open_batches.ring(alarm, {})
+    assert accumulator.open_batches.next_deadline(0.01) is not None
+    assert accumulator.append(b"another", None, 1, 1_000) == 0
+    assert alarm.at == float("inf"), "the loop comes by itself"
+    assert len(accumulator.open_batches.ready(0.0)) == 0
+    accumulator.lend(1, reading.bench.way_of(1))
+    assert accumulator.open_batches.send_open()
+    accumulator.append(b"two", None, 0, 1_000)
+    time.sleep(0.015)
+    assert accumulator.open_batches.send_lone(1e12)
+    before = time.monotonic()
+    assert accumulator.append(b"three", None, 0, 1_000) == 0
+    assert before + 0.01 <= alarm.at <= time.monotonic() + 0.01
+    assert len(accumulator.open_batches.ready(1e12)) == 1
+    alarm.close()
+    reading.close()
+
+
 def test_what_is_full_is_not_overtaken_by_what_has_lingered(twin: Any) -> None:
     reading = Replies(twin, linger_s=60.0, batch_count=2)
     accumulator = reading.bench.accumulator
