@@ -108,7 +108,7 @@ class ProducerEngine:
         if self.transactions is not None:
             self.transactions.start(self._sender, self.purge)
         self.client.on_forked = self.after_fork
-        self._alarm = self._make_alarm()
+        self._alarm = None if same_thread else self._make_alarm()  # such a face's wake-up looks which loop it is on
 
     async def log_in(self) -> ProducerEngine:
         """This engine, once it has the token of `oauth_cb`, where there is one; else it is closed."""
