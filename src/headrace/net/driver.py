@@ -416,6 +416,10 @@ class Driver:
         """A connection can be used."""
         self._deduplicator.over()
 
+    def report_again(self) -> None:
+        """Tell of the next failure of each connection, also if it is the one that was told of last."""
+        self._deduplicator.over()
+
     def on_open(self) -> None:
         """A connection is open: what waits for one that takes long may go this way."""
         for late in [each for each in self._connections.values() if each.late]:

@@ -221,6 +221,7 @@ class RangeReader:
         if text == self._too_large:
             self._failure = KafkaException(KafkaError(KafkaError._BAD_MSG, text))
         self._too_large = text
+        self._core.driver.report_again()  # whether it is the same again is the question
 
     def _compare_positions(self) -> None:
         """Ask the new leader whether it has what was read; the next question follows by itself."""

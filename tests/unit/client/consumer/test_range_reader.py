@@ -15,6 +15,7 @@ from headrace.client.consumer import range_reader
 from headrace.client.consumer.range_reader import OffsetRange, RangeReader
 from headrace.client.producer.producer import Producer
 from headrace.errors import KafkaError, KafkaException
+from headrace.net.driver import Driver
 from headrace.records import Cursor
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.consumer.fetch import FetchRequest
@@ -107,8 +108,9 @@ def test_an_end_that_the_log_never_reaches_is_an_error(reader: RangeReader) -> N
     assert late.value.error == KafkaError.OFFSET_OUT_OF_RANGE
 
 
+@pytest.mark.parametrize("others_answer", [True, False])
 def test_a_bound_of_replies_bounds_what_is_asked_for_and_a_record_beyond_it_is_told_at_once(
-    broker: EmbeddedBroker
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, others_answer: bool
 ) -> None:
     bound, name = 100_000, f"large-{uuid4().hex[:8]}"
     broker.create_topic(name, 2)
@@ -120,6 +122,8 @@ def test_a_bound_of_replies_bounds_what_is_asked_for_and_a_record_beyond_it_is_t
     reader = make(broker, **{"receive.message.max.bytes": str(bound)})
     try:
         assert len(read(reader, [OffsetRange(name, 0, 0, 4)])) == 4
+        if not others_answer:  # no other connection's first reply has errors told anew
+            monkeypatch.setattr(Driver, "on_ready", lambda driver: None)
         with pytest.raises(KafkaException, match=r'raise "receive\.message\.max\.bytes"') as large:
             read(reader, [OffsetRange(name, 1, 0, 1)], timeout_s=600)
         assert large.value.error == KafkaError._BAD_MSG
