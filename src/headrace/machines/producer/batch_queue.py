@@ -86,7 +86,7 @@ class BatchSource(Protocol):
 
     @property
     def rings(self) -> bool:
-        """What lingers has the sender polled by itself; `next_deadline` does not say when."""
+        """Behind a batch that leaves alone, what lingers has the sender polled without `next_deadline`."""
         ...
 
     def send_lone(self, opened_before: float) -> bool:
