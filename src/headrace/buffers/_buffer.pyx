@@ -1875,7 +1875,6 @@ cdef class OpenBatches:
 
     cpdef bint send_lone(self, double opened_before) except -1:
         cdef list due = []
-        cdef bint sent
         with cython.critical_section(self):
             for batch in self._open:
                 if (<ClosedBatch> batch).opened_at > opened_before:
@@ -1886,11 +1885,7 @@ cdef class OpenBatches:
         if len(due) != 1 or self._full:
             return False
         batch, accumulator = due[0]
-        if self._codec:
-            sent = (<RecordAccumulator> accumulator).send_packed((<ClosedBatch> batch).partition)
-        else:
-            sent = (<RecordAccumulator> accumulator).send_directly((<ClosedBatch> batch).partition)
-        if not sent:
+        if not (<RecordAccumulator> accumulator).send((<ClosedBatch> batch).partition):
             return False
         with cython.critical_section(self):
             if self._alarm is not None:
@@ -1900,7 +1895,7 @@ cdef class OpenBatches:
     def send_open(self):
         for batch, accumulator in list(self._open.items()):
             if batch in self._open:
-                if not (<RecordAccumulator> accumulator).send_directly((<ClosedBatch> batch).partition):
+                if not (<RecordAccumulator> accumulator).send((<ClosedBatch> batch).partition):
                     return False
                 self._flushed_before, self._flushed_at = self._flushed_at, headrace_clock()
         return not self._full
@@ -1983,7 +1978,7 @@ cdef class RecordAccumulator:
                 raise ValueError(f"timestamp must not be negative: {timestamp_ms}")
             woken = self.put(partition, timestamp_ms, headrace_now_ns(), &fields, size, callback, None, counted_bytes)
         if (woken > 0 and self._direct is not None and self.open_batches._linger_s == 0
-                and self.send_directly(self._opened)):
+                and not self.open_batches._codec and self.send_plain(self._opened)):
             woken = 0
         return woken
 
@@ -1993,12 +1988,16 @@ cdef class RecordAccumulator:
                 self._direct = [None] * len(self._slots)
             self._direct[partition] = way
 
-    cdef bint send_directly(self, Py_ssize_t partition) except -1:
+    cdef bint send(self, Py_ssize_t partition) except -1:
         # Send the open batch of a partition from this thread, if that may; False if the loop has to.
+        return self.send_packed(partition) if self.open_batches._codec else self.send_plain(partition)
+
+    cdef bint send_plain(self, Py_ssize_t partition) except -1:
+        # The same where batches are not compressed, in one step.
         cdef Batch sealed = Batch.__new__(Batch)  # before the looks: others may have a turn here
         cdef DirectLane lane
         cdef OpenBatches batches = self.open_batches
-        if self._direct is None or batches._codec:
+        if self._direct is None:
             return False
         with cython.critical_section(batches):  # the loop's thread may end the way, and let go of it, at this moment
             way = self._direct[partition]
@@ -2016,7 +2015,8 @@ cdef class RecordAccumulator:
         return True
 
     cdef bint send_packed(self, Py_ssize_t partition) except -1:
-        # `send_directly` for a batch that is compressed; only on the loop's thread, where nobody ends the way meanwhile.
+        # The same where they are. Meanwhile the batch counts as full, so that nothing is sent which would overtake it,
+        # and the loop may take it, or end the way.
         cdef DirectLane lane
         cdef OpenBatches batches = self.open_batches
         cdef Batch sealed
@@ -2028,14 +2028,13 @@ cdef class RecordAccumulator:
             lane = (<DirectPartition> way)._lane
             if not lane.is_open(<DirectPartition> way, <ClosedBatch> slot, headrace_clock()):
                 return False
-            self.close(<ClosedBatch> slot)  # the sender's, should it not be sent
-            self._direct[partition] = None  # what is opened meanwhile would overtake it
+            self.close(<ClosedBatch> slot)
         sealed = <Batch> (<ClosedBatch> slot)._builder.seal(batches._codec, batches._level)
         with cython.critical_section(batches, lane):
-            if not lane.send(<DirectPartition> way, <ClosedBatch> slot, sealed, True):
+            if (slot not in batches._full or self._direct[partition] is not way
+                    or not lane.send(<DirectPartition> way, <ClosedBatch> slot, sealed, True)):
                 return False
             del batches._full[slot]
-            self._direct[partition] = way
         lane.end_step()
         return True
 

@@ -32,9 +32,7 @@ class _Accumulator(Protocol):
 
     def close(self, batch: ClosedBatch) -> None: ...
 
-    def send_directly(self, partition: int) -> bool: ...
-
-    def send_packed(self, partition: int) -> bool: ...
+    def send(self, partition: int) -> bool: ...
 
 
 class OpenBatches:
@@ -43,7 +41,7 @@ class OpenBatches:
     Args:
         linger_s: seconds that a batch which is opened waits for more records, also where the thread that appends might
             send it.
-        codec, level: how batches are compressed, 0: not at all. Only `send_lone` sends such directly.
+        codec, level: how batches are compressed, 0: not at all. Who appends does not send such.
 
     Attributes:
         lock: guards this and the accumulators.
@@ -171,8 +169,7 @@ class OpenBatches:
             if len(due) != 1 or self.full:
                 return False
             accumulator = self.open[due[0]]
-        send = accumulator.send_packed if self.codec else accumulator.send_directly
-        if not send(due[0].partition):
+        if not accumulator.send(due[0].partition):
             return False
         with self.lock:
             self._set_alarm()
@@ -182,7 +179,7 @@ class OpenBatches:
         """Send the open batches from this thread, without waiting for more records; False if the loop has to."""
         for batch, accumulator in list(self.open.items()):
             if batch in self.open:
-                if not accumulator.send_directly(batch.partition):
+                if not accumulator.send(batch.partition):
                     return False
                 self._flushed_before, self._flushed_at = self._flushed_at, time.monotonic()
         return not self.full

@@ -131,7 +131,8 @@ class RecordAccumulator:
     ) -> int:
         """`append`, with a timestamp that is an integer for sure."""
         woken = self.add_row(value, key, partition, timestamp_ms, headers, callback, None, counted_bytes)
-        if woken and self.direct and not self.open_batches.linger_s and self.send_directly(self._opened):
+        batches = self.open_batches
+        if woken and self.direct and not batches.linger_s and not batches.codec and self._send_plain(self._opened):
             return 0
         return woken
 
@@ -145,32 +146,38 @@ class RecordAccumulator:
         else:
             self.direct.pop(partition, None)
 
-    def send_directly(self, partition: int) -> bool:
+    def send(self, partition: int) -> bool:
         """Send the open batch of a partition from this thread, if that may; False if the loop has to."""
+        return self._send_packed(partition) if self.open_batches.codec else self._send_plain(partition)
+
+    def _send_plain(self, partition: int) -> bool:
+        """The same where batches are not compressed, in one step."""
         with self._lock:
             way, batch = self.direct.get(partition), self._open.get(partition)
-            if (way is None or batch is None or self.open_batches.codec or self.open_batches.full
-                    or not way.lane.send(way, batch)):
+            if way is None or batch is None or self.open_batches.full or not way.lane.send(way, batch):
                 return False
             del self._open[partition], self.open_batches.open[batch]
         return True
 
-    def send_packed(self, partition: int) -> bool:
-        """`send_directly` for a batch that is compressed; on the loop's thread, where nobody ends the way meanwhile."""
+    def _send_packed(self, partition: int) -> bool:
+        """The same where they are.
+
+        Meanwhile the batch counts as full, so that nothing is sent which would overtake it, and the loop may take it,
+        or end the way.
+        """
         batches = self.open_batches
         with self._lock:
             way, batch = self.direct.get(partition), self._open.get(partition)
             if (way is None or batch is None or batches.full
                     or not way.lane.is_open(way, batch, time.monotonic())):
                 return False
-            self.close(batch)  # the sender's, should it not be sent
-            del self.direct[partition]  # what is opened meanwhile would overtake it
+            self.close(batch)
         sealed = batch.seal(batches.codec, batches.level)
         with self._lock:
-            if not way.lane.send(way, batch, sealed):
+            if (batch not in batches.full or self.direct.get(partition) is not way
+                    or not way.lane.send(way, batch, sealed)):
                 return False
             del batches.full[batch]
-            self.direct[partition] = way
         return True
 
     def add_row(

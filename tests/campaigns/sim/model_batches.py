@@ -107,6 +107,11 @@ class ModelBuffer:
         return min([batches[0].opened_at for partition, batches in enumerate(self._open)
                     if batches and partition not in kept], default=None)
 
+    @property
+    def open_partitions(self) -> list[int]:
+        """Those with batches that were not taken out."""
+        return [partition for partition, batches in enumerate(self._open) if batches]
+
     def take_lone(self, partition: int) -> ModelOpen | None:
         """Take out the batch of a partition if it is not full, or has one record, and none stands before it."""
         batches = self._open[partition]

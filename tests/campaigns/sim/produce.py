@@ -374,9 +374,11 @@ class Simulation:
             self.append()
 
     def _flush(self) -> None:
-        """All that was appended is reported although nothing else makes it leave."""
+        """All that was appended is reported although nothing else makes it leave. Who flushes sends what may be."""
         self.counts["flushes"] += 1
         self.batch_queues.flushing = True
+        for partition in self.buffer.open_partitions:
+            self._awake |= not self._ways.send(partition)
         self.at(1.0, lambda: setattr(self.batch_queues, "flushing", self.closed))
 
     def _purge(self) -> None:

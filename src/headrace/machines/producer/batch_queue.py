@@ -343,9 +343,10 @@ class BatchQueues:
     def send_lone(self, now: float) -> bool:
         """Send the only batch that has lingered directly, where its partition is lent; True if it is sent.
 
-        Without lingering, and while somebody flushes, the thread that produces has done so where that may be.
+        Without lingering, unless it is compressed, and while somebody flushes, the thread that produces has done so
+        where that may be.
         """
-        if not self.linger_s or self.flushing or self.collect_all_once:
+        if self.flushing or self.collect_all_once or not (self.linger_s or self.codec):
             return False
         return self._source.send_lone(now - self.linger_s)
 

@@ -140,8 +140,7 @@ class LoneBatches:
         self._acks, self._max_in_flight, self._request_timeout_s = acks, max_in_flight, request_timeout_s
         self._lanes: dict[tuple[str, int], LoneLane] = {}
         self._updates = -1
-        self.lends = lends and (not batch_queues.codec or batch_queues.linger_s > 0) and (
-            batch_queues.message_timeout_s >= request_timeout_s + batch_queues.linger_s)
+        self.lends = lends and batch_queues.message_timeout_s >= request_timeout_s + batch_queues.linger_s
         self._offered: tuple[LoneLane, Send] | None = None
         self.lent: dict[int, dict[PartitionQueue, None]] = {}
 
@@ -194,7 +193,6 @@ class LoneBatches:
         lane = self._lanes.get((batch.queue.topic, batch.queue.partition))
         self._offered = None
         if (lane is not None and batch.open.size_bytes <= _LARGE_BYTES
-                and not (self._batch_queues.codec and self._batch_queues.flushing)  # who flushes does not compress
                 and self._numbers_to_lend(lane, send, now) is not None):
             self._offered = lane, send
         return self._offered is not None

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from headrace.records import compression
 from headrace.wire.frame import encode_request, encode_response
 from headrace.wire.messages.producer.produce import (
     PartitionProduceData,
@@ -332,13 +333,47 @@ def test_what_is_compressed_and_has_lingered_is_byte_for_byte_that_of_the_codec(
     bench.close()
 
 
-def test_what_is_compressed_is_sent_neither_by_who_appends_nor_by_who_flushes(twin: Any) -> None:
+def test_what_is_compressed_is_not_sent_by_who_appends_but_by_who_flushes(twin: Any) -> None:
     for linger_s in (0.0, 60.0):
         bench = Bench(twin, linger_s=linger_s, codec=3)
         assert bench.add() == 1
-        assert not bench.accumulator.open_batches.send_open()
-        assert (bench.lane.in_flight, len(bench.accumulator.open_batches.ready(NEVER))) == (0, 1)
+        assert bench.lane.in_flight == 0
+        assert bench.accumulator.open_batches.send_open()
+        expected = bench.general(b"value", FROM, 9, codec=3)
+        assert bench.received(len(expected)) == expected
+        assert (bench.lane.in_flight, bench.accumulator.open_batches.ready(NEVER)) == (1, [])
         bench.close()
+
+
+@pytest.mark.parametrize("meanwhile", ["its way ends", "the sender takes it", "the sender takes it and lends anew"])
+def test_what_is_compressed_is_the_senders_if_its_thread_may_not_send_it_then_any_more(
+    twin: Any, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    bench, taken = Bench(twin, linger_s=60.0, codec=1), list[Any]()
+    batches, pack = bench.accumulator.open_batches, compression._COMPRESS[1]
+
+    def interrupted(data: Any, level: int) -> bytes:
+        monkeypatch.undo()
+        bench.add(b"later")
+        assert not batches.send_open(), "it would overtake what is compressed"
+        if meanwhile == "its way ends":
+            bench.accumulator.lend(0)
+        else:
+            taken.extend(batches.ready())
+        if meanwhile.endswith("anew"):
+            bench.accumulator.lend(0, bench.way_of(0, sequence=50))
+        return pack(data, level)
+
+    replaced = [*compression._COMPRESS]
+    replaced[1] = interrupted
+    monkeypatch.setattr(compression, "_COMPRESS", replaced)
+    bench.add(b"first")
+    assert not batches.send_open()
+    assert bench.lane.in_flight == 0
+    taken += batches.ready(NEVER)
+    assert [m.value() for batch in taken for m in twin.Cursor(batch.seal(1).data, "topic", 0, 0).take(10)] == [
+        b"first", b"later"]
+    bench.close()
 
 
 def test_what_is_compressed_and_may_not_be_sent_any_more_is_the_senders(twin: Any) -> None:

@@ -259,13 +259,31 @@ def test_producers_that_need_the_loop_for_each_batch_use_it(
     made.producer.close()
 
 
+@pytest.mark.parametrize("compression", ["none", "lz4"])
+@pytest.mark.parametrize("linger_ms", [0, 1000])
+def test_records_that_are_flushed_one_by_one_need_no_turn_of_the_sender(
+    broker: EmbeddedBroker, polls: list[float], compression: str, linger_ms: int
+) -> None:
+    made = Sent(broker, **{"linger.ms": linger_ms, "compression.type": compression})
+    for number in range(60):
+        if number == 10:
+            polls.clear()
+        made.send(b"%d" % number * 30)
+        assert made.producer.flush(10) == 0
+    assert [(value, code) for value, code, _ in made.reports] == [(b"%d" % n * 30, None) for n in range(60)]
+    assert len(polls) < 25 or (linger_ms == 0 and compression != "none")  # who produces wakes the loop then
+    made.producer.close()
+    assert stored(broker)[0] == [b"%d" % n * 30 for n in range(60)]
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
 @pytest.mark.parametrize("linger_ms", [0, 1])
 @pytest.mark.parametrize("idempotent", [True, False])
 def test_threads_cuts_and_moves_lose_double_and_reorder_nothing(
-    broker: EmbeddedBroker, idempotent: bool, linger_ms: float
+    broker: EmbeddedBroker, idempotent: bool, linger_ms: float, compression: str
 ) -> None:
     chance, threads, each = random.Random(7), 3, 250
-    made = Sent(broker, **{"linger.ms": linger_ms, "enable.idempotence": idempotent,
+    made = Sent(broker, **{"linger.ms": linger_ms, "enable.idempotence": idempotent, "compression.type": compression,
                            "retry.backoff.ms": 10, "reconnect.backoff.ms": 1,
                            "max.in.flight.requests.per.connection": 5 if idempotent else 1})
     made.warm(*range(PARTITIONS))
@@ -277,6 +295,8 @@ def test_threads_cuts_and_moves_lose_double_and_reorder_nothing(
             made.send(b"%d %d" % (thread, number), partition=thread)
             if wait.random() < 0.7:
                 time.sleep(wait.random() * 0.002)
+            if wait.random() < 0.2:
+                made.producer.flush()
             made.producer.poll(0)
 
     workers = [threading.Thread(target=produce, args=(thread,)) for thread in range(threads)]

@@ -394,17 +394,18 @@ def test_what_does_not_linger_is_not_sent_directly_by_the_loop():
     assert (producer.asked_to_send, way.ended) == ([], 1)
 
 
-def test_what_is_compressed_and_lingers_is_lent_unless_somebody_flushes():
-    producer, way = lent(linger_s=0.005, codec=3)
+@pytest.mark.parametrize("linger_s", [0.0, 0.005])
+def test_what_is_compressed_is_sent_directly_by_the_loop_and_lent_again_while_somebody_flushes(linger_s):
+    producer, way = lent(linger_s=linger_s, codec=3)
     assert producer.send() == []
     flushes(producer)
     (send,) = producer.send()
     assert way.ended == 1
     producer.store(send)
-    assert not [effect for effect in producer.sender.poll(producer.now) if isinstance(effect, Lend)]
+    assert [effect for effect in producer.sender.poll(producer.now) if isinstance(effect, Lend)]
 
 
-@pytest.mark.parametrize("how", [{"message_timeout_s": 20.0}, {"lends": False}, {"codec": 3}])
+@pytest.mark.parametrize("how", [{"message_timeout_s": 20.0}, {"lends": False}])
 def test_where_batches_need_the_loop_nothing_is_lent(how):
     producer = Producer(**{"lends": True, **how})
     (send,) = producer.send()
