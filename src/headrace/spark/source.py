@@ -75,6 +75,10 @@ _IDLE_WITH_STOP_FILE_S: Final = 0.25
 _OTHERS_S: Final = 0.1
 """Spark asks a query's sources one after the other, and a lone one again at once. Who is asked later than this has
 others beside it, which a long wait would keep from their records."""
+_SHARED_IDLE_S: Final = 0.5
+_SHARE_OF_QUIET: Final = 0.05
+"""Beside others it waits for this share of the time in which none of them had records, within these limits: a query of
+several sources that has nothing to do is not to cost more than one with one."""
 _PAUSE_S: Final = 0.05
 """Between two looks while records come in that are not to be read yet."""
 _NO_LIMIT: Final = (1 << 63) - 1
@@ -277,6 +281,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._idle_s = _IDLE_S[0]
         self._idle_since_s = float("inf")
         self._others_ran = False
+        self._others_ran_s = float("-inf")
         self._last_batch_s = float("-inf")  # a query that starts takes what there is, as in Spark's connector
 
     def __getstate__(self) -> dict[str, Any]:
@@ -334,9 +339,14 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _patience_s(self) -> float:
         """How long to wait for records: not while the query's other sources have some; briefly where they wait, too."""
         others_ran, self._others_ran = self._others_ran, False
+        now = time.monotonic()
         if others_ran:
+            self._others_ran_s = now
             return 0.0
-        return min(self._idle_s, _IDLE_S[0]) if time.monotonic() - self._idle_since_s > _OTHERS_S else self._idle_s
+        if now - self._idle_since_s <= _OTHERS_S:
+            return self._idle_s
+        quiet_s = now - max(self._last_batch_s, self._others_ran_s)
+        return min(self._idle_s, max(_IDLE_S[0], min(quiet_s * _SHARE_OF_QUIET, _SHARED_IDLE_S)))
 
     def _has_news(self, until: float) -> bool:
         """Wait for records; False when the time is over."""

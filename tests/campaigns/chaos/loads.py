@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -20,6 +21,10 @@ IDEMPOTENT: Final[dict[str, dict[str, Any]]] = {
     "packed": {"linger.ms": 20, "compression.type": "lz4", "request.timeout.ms": 4000},
     "small": {"linger.ms": 5, "batch.num.messages": 3, "compression.type": "zstd"},  # many batches in flight
     "hasty": {"linger.ms": 5, "message.timeout.ms": 4000, "request.timeout.ms": 1500},  # gives some up
+    "lonely": {"linger.ms": 5},
+    "lonely, packed": {"linger.ms": 5, "compression.type": "lz4"},
+    "flushed": {"linger.ms": 0},
+    "flushed, packed": {"compression.type": "gzip"},
 }
 TRANSACTIONAL: Final[dict[str, dict[str, Any]]] = {
     "patient": {"linger.ms": 5},
@@ -28,6 +33,7 @@ TRANSACTIONAL: Final[dict[str, dict[str, Any]]] = {
 FLUSH_S: Final = 120.0
 _CALL_S: Final = 5.0  # then the call is made again
 _TICK_S: Final = 0.02
+_PAUSE_S: Final = 0.02
 
 
 class Writer(threading.Thread):
@@ -112,12 +118,32 @@ class IdempotentWriter(Writer):
                 for _ in range(pace.due()):
                     try:
                         self._produce(producer, self._streams[self._random.randrange(PARTITIONS)])
+                        self._behind_each(producer)
                     except BufferError:
                         break
                 producer.poll(_TICK_S)
                 self._end.wait(_TICK_S)
             if producer.flush(FLUSH_S):
                 raise TimeoutError(f"{len(producer)} records are not delivered after {FLUSH_S:.0f} s")
+
+
+    def _behind_each(self, producer: Producer) -> None:
+        """What is done behind each record."""
+
+
+class LonelyWriter(IdempotentWriter):
+    """Pauses behind each record: most leave alone."""
+
+    def _behind_each(self, producer: Producer) -> None:
+        producer.poll(0)
+        self._end.wait(self._random.random() * _PAUSE_S)
+
+
+class FlushingWriter(IdempotentWriter):
+    """Flushes behind each record, and waits for its report or not."""
+
+    def _behind_each(self, producer: Producer) -> None:
+        producer.flush(self._random.choice((0.0, _PAUSE_S, FLUSH_S)))
 
 
 class TransactionalWriter(Writer):
@@ -234,3 +260,11 @@ class TransactionalWriter(Writer):
 def group_of(name: str) -> str:
     """The group whose offsets a writer commits with some of its transactions."""
     return f"group of {name}"
+
+
+def writer_of(name: str, transactional: bool) -> Callable[..., Writer]:
+    """Who writes with the properties of this name."""
+    if transactional:
+        return TransactionalWriter
+    kinds = {"lonely": LonelyWriter, "flushed": FlushingWriter}
+    return kinds.get(name.partition(",")[0], IdempotentWriter)

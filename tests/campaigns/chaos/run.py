@@ -27,7 +27,7 @@ from .etl.pipeline import AT_LEAST_ONCE, EXACTLY_ONCE, MODES, SHARE, WORKERS, Pi
 from .etl.report import Result, show_all, write_json
 from .faults import FAULTS, Injector
 from .ledger import VIOLATIONS, Fate, Ledger, Outcome
-from .loads import FLUSH_S, IDEMPOTENT, TRANSACTIONAL, IdempotentWriter, TransactionalWriter, Writer, group_of
+from .loads import FLUSH_S, IDEMPOTENT, TRANSACTIONAL, group_of, writer_of
 from .progress import listed
 from .reader import GroupReader, Reader, committed_offset, read_again
 from .site import Site
@@ -63,11 +63,11 @@ class Run:
         servers, properties = site.way_in(fault)
         self._topic, self._end = topic, threading.Event()
         self._ledger = Ledger(load == "transactional")
-        made: Callable[..., Writer] = TransactionalWriter if self._ledger.transactional else IdempotentWriter
         configs = TRANSACTIONAL if self._ledger.transactional else IDEMPOTENT
-        self._writers = [made(servers, topic, name, {**properties, **config}, rate / len(configs), self._ledger,
-                              self._end, seed)
-                         for name, config in configs.items()]
+        self._writers = [
+            writer_of(name, self._ledger.transactional)(
+                servers, topic, name, {**properties, **config}, rate / len(configs), self._ledger, self._end, seed)
+            for name, config in configs.items()]
         self._reader = Reader(servers, topic, properties)
         self._readers = [self._reader, *([GroupReader(servers, topic, properties)] if fault == "garble" else [])]
         self._injector = Injector(site, topic, fault, seed)
@@ -177,9 +177,8 @@ class Run:
         if self._ledger.transactional:
             print(f"  transactions: {outcomes[Outcome.COMMITTED]} committed, {outcomes[Outcome.ABORTED]} aborted, "
                   f"{outcomes[Outcome.UNKNOWN]} unknown")
-        slowest = max(self._writers, key=lambda writer: writer.progress.longest_s)
-        print(f"  longest time without progress: {slowest.progress.longest_s:.1f} s ({slowest.name}), "
-              f"{self._reader.progress.longest_s:.1f} s (reader)")
+        print("  longest time without progress: " + "; ".join(
+            f"{each.progress.longest_s:.1f} s {each.name}" for each in (*self._writers, self._reader)))
         for writer in self._writers:
             if writer.counts:
                 print(f"  {writer.name}: {listed(writer.counts)}")

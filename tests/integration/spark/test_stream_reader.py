@@ -172,6 +172,14 @@ def test_a_quiet_source_does_not_keep_the_others_of_its_query_waiting(monkeypatc
     reader._idle_since_s -= 1  # others have waited meanwhile, as they do for this one
     reader.latestOffset(start, ReadAllAvailable())
     assert waits[4:] == [0.1]
+    for quiet_s, waited_s in ((4, 0.2), (6, 0.5), (3600, 0.5)):
+        for remembered in ("_idle_since_s", "_others_ran_s", "_last_batch_s"):
+            setattr(reader, remembered, getattr(reader, remembered) - quiet_s)
+        reader.latestOffset(start, ReadAllAvailable())
+        assert waits.pop() == waited_s
+    reader.commit(start)
+    reader.latestOffset(start, ReadAllAvailable())
+    assert len(waits) == 5
 
 
 def test_the_first_offset_is_resolved_once():
