@@ -2542,13 +2542,11 @@ cdef class LoopTurn:
         if found is None:
             return False
         alarm = <Alarm> found
+        alarm.answer()  # first: when one batch is sent it is set for the next, and may ring at once
         try:
-            if alarm._batches is None or not alarm._batches.send_lingered():
-                return False
+            return alarm._batches is not None and alarm._batches.send_lingered()
         except Exception:  # no memory: the loop's turn shows it to somebody
             return False
-        alarm.answer()
-        return True
 
     def end(self):
         if self._under_way:

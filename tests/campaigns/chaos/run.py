@@ -206,7 +206,7 @@ def _state_of(producer: Any) -> dict[str, Any]:
     engine = producer._engine
     metadata, sender = engine.client.metadata, engine._sender
     state = {
-        "undelivered": len(engine), "in flight per broker": sender._requests, "failed": sender.failed,
+        "undelivered": len(engine), "in flight per broker": sender._load.requests, "failed": sender.failed,
         "waiting": [(b.queue.partition, b.attempts, b.last_error) for b in sender._batch_queues.waiting()][:12],
         "in flight": [(b.queue.partition, b.attempts) for b in sender._batch_queues.in_flight()][:12],
         "nodes": sorted(metadata.cluster.nodes), "metadata in flight": metadata._in_flight,

@@ -12,7 +12,7 @@ from tests.support.real_kafka import needed_in_ci
 from .etl.pipeline import AT_LEAST_ONCE, SHARE, WORKERS, Pipeline
 from .garble import PHASES
 from .ledger import Fate
-from .run import LOADS, Run
+from .run import LOADS, Run, _state_of
 from .site import Site
 
 pytestmark = [pytest.mark.kafka]
@@ -35,6 +35,7 @@ def test_nothing_is_lost_or_twice_although_connections_are_hurt(site: Site, load
     assert run.run(4), run.violations
     assert run._ledger.fates()[Fate.STORED] > 100
     assert site.proxy.counts.total() > 0
+    assert all(_state_of(writer.producer) for writer in run._writers), "what is said of one that is stuck"
 
 
 @pytest.mark.parametrize("mode", ["eager", *(pytest.param(mode, marks=pytest.mark.slow)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from headrace.buffers import Alarm, LoopTurn, LoopTurns
+from headrace.records import compression
 from tests.support.twins import NATIVE
 
 from .lanes.test_direct_lane import Bench
@@ -242,8 +243,9 @@ def test_what_the_kernel_refuses_is_an_error() -> None:
 class Lingering:
     """A batch that has been lent a way, and the alarm that rings for it in a loop's wait."""
 
-    def __init__(self, selecting: Selecting, linger_s: float, way: bool = True) -> None:
-        self.bench, self.alarm, self.flushing = Bench(NATIVE, linger_s=linger_s), Alarm(), dict[object, object]()
+    def __init__(self, selecting: Selecting, linger_s: float, way: bool = True, codec: int = 0) -> None:
+        self.bench, self.alarm = Bench(NATIVE, linger_s=linger_s, codec=codec), Alarm()
+        self.flushing = dict[object, object]()
         self.batches, self.turns, self.selecting = self.bench.accumulator.open_batches, LoopTurns(), selecting
         self.batches.ring(self.alarm, self.flushing)
         self.turns.watch(self.alarm)
@@ -253,8 +255,8 @@ class Lingering:
         if not way:
             self.bench.accumulator.lend(0)
 
-    def append(self) -> int:
-        woken: int = self.bench.accumulator.append(b"v", None, 0, 1_000)
+    def append(self, partition: int = 0) -> int:
+        woken: int = self.bench.accumulator.append(b"v", None, partition, 1_000)
         return woken
 
     def select(self, timeout: float | None) -> list[int]:
@@ -308,9 +310,27 @@ def test_what_may_not_be_sent_directly_is_a_turn_of_the_loop(selecting: Selectin
     lingering = Lingering(selecting, 0.02, way=False)
     lingering.append()
     assert lingering.select(5) == [lingering.alarm.file]
-    assert lingering.select(0) == [lingering.alarm.file], "until it is answered"
-    lingering.alarm.answer()
     assert lingering.select(0) == []
+    lingering.close()
+
+
+@selects
+def test_an_alarm_that_rings_for_the_next_batch_while_one_is_sent_is_heard(
+    selecting: Selecting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lingering, pack = Lingering(selecting, 0.02, codec=1), compression._COMPRESS[1]
+
+    def slow(data: Any, level: int) -> bytes:
+        time.sleep(0.03)
+        return pack(data, level)
+
+    monkeypatch.setattr(compression, "_COMPRESS", (None, slow))
+    lingering.append()
+    time.sleep(0.01)
+    lingering.append(partition=1)
+    assert lingering.select(5) == [lingering.alarm.file], "the second one's"
+    assert lingering.bench.lane.in_flight == 1
+    assert [batch.partition for batch in lingering.batches.ready(1e12)] == [1]
     lingering.close()
 
 
