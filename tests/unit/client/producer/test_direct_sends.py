@@ -127,6 +127,27 @@ def test_records_that_linger_one_by_one_need_no_turn_of_the_sender(
     made.producer.close()
 
 
+@pytest.mark.parametrize("compression", ["none", "lz4"])
+@pytest.mark.parametrize("linger_ms", [1, 5])
+def test_records_that_come_in_twos_and_threes_leave_by_themselves_when_they_have_lingered(
+    broker: EmbeddedBroker, compression: str, linger_ms: int
+) -> None:
+    made, chance = Sent(broker, **{"linger.ms": linger_ms, "compression.type": compression}), random.Random(5)
+    number = 0
+    for _ in range(150):
+        for _ in range(chance.choice((1, 1, 2, 3))):
+            made.send(b"%d" % number, partition=chance.randrange(PARTITIONS))
+            number += 1
+            until_then = time.perf_counter() + chance.random() * 4e-5
+            while time.perf_counter() < until_then:
+                pass
+        made.producer.poll(0)
+        time.sleep(chance.random() * 0.008)
+    until(lambda: made.producer.poll(0.05) or len(made.reports) == number, seconds=5)
+    assert {code for _, code, _ in made.reports} == {None}
+    made.producer.close()
+
+
 def test_a_record_behind_another_need_not_wait_for_its_report(sent: Sent, polls: list[float]) -> None:
     sent.warm()
     polls.clear()
