@@ -216,7 +216,10 @@ class ConsumerEngine:
             raise KafkaException(KafkaError(
                 KafkaError._INVALID_ARG, f"subscribe() takes at least one topic, and each once, not {names}: call "
                 "unsubscribe() to read none"))
-        self.machines.require_group().subscribe(names, self._clock())
+        group = self.machines.require_group()
+        group.subscribe(names, self._clock())
+        if self.rebalances.incremental is False and self._subscription.states.keys() != group.owned:
+            group.enforce_rebalance("subscribed again, after other partitions were assigned by hand")
         given = self._given()
         assert given is not None, "who calls this holds the face"
         callbacks = {Change.ASSIGN: on_assign, Change.REVOKE: on_revoke, Change.LOSE: on_lost or on_revoke}

@@ -58,8 +58,9 @@ class Rebalances:
         """A membership has something for the application (loop's thread)."""
         if isinstance(event, Rebalance):
             self._machines.ownership.expect(event)
-            function = self.callbacks.get(event.change) or _no_callback
-            self._machines.queue(Callback(function, (event.partitions,), event))
+            tells = event.partitions or event.change is Change.ASSIGN  # who had none has lost none
+            function = self.callbacks.get(event.change) if tells else None
+            self._machines.queue(Callback(function or _no_callback, (event.partitions,), event))
         elif self._left is not None and not self._left.done():
             self._left.set_result(None)
 

@@ -428,3 +428,58 @@ def test_what_is_lost_is_not_committed_although_on_lost_gives_it_up(broker: Embe
         assert lost == [[0, 1, 2, 3]]
         first.poll(0.2)
         assert failures == []
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_who_had_no_partitions_is_not_told_that_they_are_lost(protocol: str) -> None:
+    lost: list[list[int]] = []
+    with EmbeddedBroker(settings=BrokerSettings(auto_create_topics=False)) as broker:
+        properties: dict[str, Any] = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g",
+                                      "group.protocol": protocol, "max.poll.interval.ms": 1500}
+        if protocol == "classic":
+            properties |= {"session.timeout.ms": 1500, "heartbeat.interval.ms": 100}
+        with Consumer(properties) as member:
+            member.subscribe(["missing"], on_lost=lambda _, partitions: lost.append(numbers(partitions)))
+            poll_until(lambda: member.health().group_state == "stable", member)
+            time.sleep(2)
+            poll_until(lambda: (message := member.poll(0)) is not None
+                       and message.error() == KafkaError._MAX_POLL_EXCEEDED)
+            poll_until(lambda: member.health().group_state == "stable", member)
+            assert lost == []
+
+
+@pytest.mark.parametrize("package", [headrace, confluent_kafka])
+def test_who_subscribes_again_in_an_eager_group_gets_back_what_it_gave_up_by_itself(
+    broker: EmbeddedBroker, package: Any
+) -> None:
+    properties = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+    member = package.Consumer(properties)
+    member.subscribe(["t"])
+    assert len(member.consume(20, 10)) == 20
+    member.unassign()
+    assert member.assignment() == []
+    member.subscribe(["t"])
+    poll_until(lambda: held(member) == [4], member)
+    member.close()
+
+
+@pytest.mark.parametrize(("package", "then_held"), [(headrace, 2), (confluent_kafka, 4)])
+def test_a_static_member_that_unsubscribes_keeps_its_place_for_a_session_as_in_java(
+    broker: EmbeddedBroker, package: Any, then_held: int
+) -> None:
+    first, second = (package.Consumer({
+        "bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "group.instance.id": name,
+        "heartbeat.interval.ms": 100}) for name in "ab")
+    for member in first, second:
+        member.subscribe(["t"])
+    poll_until(lambda: held(first, second) == [2, 2], first, second)
+    first.unsubscribe()
+    give_up_at = time.monotonic() + (10 if then_held == 4 else 2)
+    while held(second) != [4] and time.monotonic() < give_up_at:
+        first.poll(0.02)
+        second.poll(0.02)
+    assert held(second) == [then_held]
+    first.subscribe(["t"])
+    poll_until(lambda: held(first, second) == [2, 2], first, second)
+    first.close()
+    second.close()
