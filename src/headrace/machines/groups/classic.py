@@ -148,6 +148,7 @@ class ClassicGroup:
         self._joined_topics: frozenset[str] = frozenset()
         self._planned_counts: dict[str, int] | None = None  # what the plan was made for; None when not the leader
         self._plan_to_send: list[SyncGroupRequestAssignment] = []
+        self._came_back_alone = False  # a static member without others: nobody plans what it could have by now
         self._round: object = None  # answers to an earlier round than this are ignored
         self._farewell = ""  # member id to take off the group's books although this member goes on
         self._protocol = ""
@@ -491,6 +492,7 @@ class ClassicGroup:
             self.member_id, self.generation = reply.member_id, reply.generation_id
             self._protocol = reply.protocol_name or ""
             self._answered_at = now
+            self._came_back_alone = reply.skip_assignment and len(reply.members) == 1
             self._go("joined")
             try:
                 if self._protocol not in self._strategies:
@@ -532,10 +534,13 @@ class ClassicGroup:
             self._on_round_error(reply.error_code, now)
             return
         try:
-            target = frozenset(read_assignment(reply.assignment))
+            given = frozenset(read_assignment(reply.assignment))
         except ProtocolError as error:
             self._retry(now, error.error)
             return
+        target = frozenset(key for key in given if key[0] in self._joined_topics)
+        if target != given or (self._came_back_alone and len(target) < sum(self._counts(self._joined_topics).values())):
+            self._rejoin_reason = "the static member had something else than it asks for"
         self._attempts = 0
         self._answered_at = now
         self._next_heartbeat = now + self._heartbeat_s

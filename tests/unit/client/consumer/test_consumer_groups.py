@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from headrace.admin import AdminClient, NewPartitions
 from headrace.broker.settings import BrokerSettings
 from headrace.client.consumer.consumer import Consumer
 from headrace.errors import KafkaError, KafkaException
@@ -277,6 +278,46 @@ def test_a_static_member_finds_its_partitions_again_without_a_rebalance(
     assert (numbers(back.assignment()), changes) == (had, [])
     back.close()
     other.close()
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("leads", [False, True], ids=["follower", "leader"])
+def test_a_static_member_that_comes_back_for_another_topic_reads_that_and_no_other(
+    group: str, strategy: str, leads: bool
+) -> None:
+    given: set[str] = set()
+    with EmbeddedBroker(topics={"t": 4, "u": 2}) as broker:
+        other, static = (consumer(broker, group, **{
+            "group.instance.id": name, "partition.assignment.strategy": strategy}) for name in ("one", "two"))
+        joined: list[Consumer] = []
+        for member in (static, other) if leads else (other, static):
+            member.subscribe(["t"])
+            joined.append(member)
+            poll_until(lambda: sum(held(*joined)) == 4, *joined)
+        poll_until(lambda: held(other, static) == [2, 2], other, static)
+        static.close()
+        back = consumer(broker, group, **{"group.instance.id": "two", "partition.assignment.strategy": strategy})
+        back.subscribe(["u"], on_assign=lambda _, partitions: given.update(tp.topic for tp in partitions))
+        poll_until(lambda: held(other, back) == [4, 2], other, back)
+        assert given == {"u"}
+        back.close()
+        other.close()
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_static_member_that_comes_back_alone_finds_the_partitions_that_were_made_meanwhile(
+    group: str, strategy: str
+) -> None:
+    properties = {"group.instance.id": "one", "partition.assignment.strategy": strategy}
+    with EmbeddedBroker(topics={"t": 1}) as broker, \
+            AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+        with consumer(broker, group, **properties) as static:
+            static.subscribe(["t"])
+            poll_until(lambda: held(static) == [1], static)
+        admin.create_partitions([NewPartitions("t", 3)])["t"].result(10)
+        with consumer(broker, group, **properties) as back:
+            back.subscribe(["t"])
+            poll_until(lambda: held(back) == [3], back)
 
 
 def test_an_enforced_rebalance_brings_a_new_generation_and_gives_the_partitions_back(
