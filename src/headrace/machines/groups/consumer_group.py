@@ -254,7 +254,12 @@ class ConsumerGroup:
 
     @property
     def _beats(self) -> bool:
-        return self.state in _ANY_MEMBER and not self._lost
+        return self.state in _ANY_MEMBER and not self._lost and not self._matches_nothing
+
+    @property
+    def _matches_nothing(self) -> bool:
+        """A coordinator that matches no patterns (Kafka 3.9) lets nobody join who names no topic."""
+        return self.resolves_patterns and self.epoch == _JOINS and not self._news()["subscribed_topic_names"]
 
     @property
     def _due_at(self) -> float:
@@ -290,7 +295,11 @@ class ConsumerGroup:
             assert isinstance(reply, ConsumerGroupHeartbeatResponse)
             assert isinstance(send.request, ConsumerGroupHeartbeatRequest)
             self._flying = False
-            if reply.error_code:
+            if reply.error_code == KafkaError.INVALID_REQUEST and self.resolves_patterns and not (
+                    send.request.member_epoch or send.request.subscribed_topic_names):
+                self._said = None  # it waits for a topic that matches
+                self._retry(now)
+            elif reply.error_code:
                 self._on_refusal(KafkaError(reply.error_code, reply.error_message or None), now)
             else:
                 self.answered_at = now

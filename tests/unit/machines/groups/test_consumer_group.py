@@ -266,6 +266,19 @@ def test_where_the_coordinator_matches_no_patterns_the_member_does_and_follows_n
     assert said(bench.beat()) == {"subscribed_topic_names": ["t", "u"]}
 
 
+def test_where_the_coordinator_matches_no_patterns_the_member_joins_when_there_is_a_topic_that_matches() -> None:
+    bench = Bench("^u")
+    bench.version = 0
+    send = bench.beat()
+    assert said(send)["subscribed_topic_names"] == []  # whether the coordinator matches is known by now only
+    bench.refuse(send, K.INVALID_REQUEST, "SubscribedTopicNames must be set in first request.")
+    bench.silent(60)
+    assert bench.events(GroupFailed) == []
+    bench.set_topics({"t": T, "u": U})
+    send = bench.beat()
+    assert said(send) == {"rebalance_timeout_ms": 300_000, "subscribed_topic_names": ["u"], "topic_partitions": {}}
+
+
 # Reconciling
 
 def test_what_is_given_is_taken_up_and_then_acknowledged() -> None:
