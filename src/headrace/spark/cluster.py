@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 from headrace.client.consumer.log_view import LogView
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.spark.options import Position, Retries, TopicSelection
-from headrace.spark.plan import EARLIEST, LATEST, DataLossError, Offsets, Tp, text_of
+from headrace.spark.plan import EARLIEST, LATEST, DataLossError, Offsets, Tp
 
 __all__ = ["ClusterView"]
 
@@ -35,7 +35,6 @@ class ClusterView:
         self, client: Mapping[str, str], subscription: TopicSelection, retries: Retries = Retries()  # noqa: B008
     ) -> None:
         self._log = LogView(client, subscription.names)
-        self._client = client
         self._subscription = subscription
         self._retries = retries
         self._ids: dict[str, str] = {}
@@ -126,11 +125,8 @@ class ClusterView:
         """The ends of the logs that end before an offset, by partition. An open transaction's records count: they may
         be committed soon.
         """
-        if not any(end < wanted[tp] for tp, end in self.latest(wanted).items()):
-            return {}
-        everything = {**self._client, "isolation.level": "read_uncommitted"}
-        with ClusterView(everything, self._subscription, self._retries) as view:
-            return {tp: end for tp, end in view.latest(wanted).items() if end < wanted[tp]}
+        ends = self._offsets(lambda: self._list(wanted, LATEST, uncommitted=True))
+        return {tp: end for tp, end in ends.items() if end < wanted[tp]}
 
     def resolve(self, position: Position, partitions: list[Tp]) -> Offsets:
         """The offset of each partition at a position.
@@ -156,11 +152,9 @@ class ClusterView:
         found = self._offsets(lambda: self._list_at(timestamps_ms))
         missing = [tp for tp, offset in found.items() if offset < 0]
         if missing and not else_latest:
-            raise DataLossError(
-                f"no record at or after timestamp {timestamps_ms[missing[0]]} in "
-                f"{text_of(dict.fromkeys(missing, LATEST))}: "
-                "set startingOffsetsByTimestampStrategy to latest to start at the end there"
-            )
+            what = ", ".join(f"{t}[{p}] ({timestamps_ms[t, p]})" for t, p in sorted(missing))
+            raise DataLossError(f"no record at or after the time given for {what}: set "
+                                "startingOffsetsByTimestampStrategy to latest to start at the end there")
         return found | self.latest(missing)
 
     def _listed(self, partitions: Iterable[Tp], where: int) -> Offsets:
@@ -170,15 +164,15 @@ class ClusterView:
     def _offsets(self, ask: Callable[[], dict[Tp, tuple[int, int]]]) -> Offsets:
         return {tp: offset for tp, (offset, _) in self._patiently(ask).items()}
 
-    def _list(self, partitions: Iterable[Tp], where: int) -> dict[Tp, tuple[int, int]]:
-        return self._list_at(dict.fromkeys(partitions, where))
+    def _list(self, partitions: Iterable[Tp], where: int, *, uncommitted: bool = False) -> dict[Tp, tuple[int, int]]:
+        return self._list_at(dict.fromkeys(partitions, where), uncommitted=uncommitted)
 
-    def _list_at(self, wanted: Offsets) -> dict[Tp, tuple[int, int]]:
+    def _list_at(self, wanted: Offsets, *, uncommitted: bool = False) -> dict[Tp, tuple[int, int]]:
         """Offset and leader's term of each partition at a time, or at its beginning or end."""
         if not wanted:
             return {}
         self._log.topics(_ATTEMPT_S, max_age_s=_FRESH_S)
-        found = self._log.offsets(wanted, _ATTEMPT_S)
+        found = self._log.offsets(wanted, _ATTEMPT_S, uncommitted=uncommitted)
         return {tp: (each.offset, -1 if each.leader_epoch is None else each.leader_epoch) for tp, each in found.items()}
 
     def _patiently(self, ask: Callable[[], _T]) -> _T:

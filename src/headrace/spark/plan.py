@@ -38,6 +38,8 @@ __all__ = [
     "batch_offsets",
     "batch_start",
     "checked_end",
+    "checked_start",
+    "holds_start",
     "lag",
     "lag_in_progress",
     "lag_of_partitions",
@@ -184,7 +186,12 @@ def batch_start(logged_start: Mapping[str, Any], logged_end: Mapping[str, Any]) 
         raise ConfigError(f"the checkpoint's offsets have format {version}, this release knows 1 to {_NEWEST}: update "
                           "headrace")
     end = _offsets(logged_end)
-    return (_offsets(logged_end[_FROM]) if _FROM in logged_end else _offsets(logged_start)), end
+    return (_offsets(logged_end[_FROM]) if holds_start(logged_end) else _offsets(logged_start)), end
+
+
+def holds_start(logged: Mapping[str, Any]) -> bool:
+    """Whether a logged end has its batch's start inside; those of Spark's own connector have not."""
+    return _FROM in logged
 
 
 def logged_ids(logged: Mapping[str, Any]) -> dict[str, str]:
@@ -284,6 +291,25 @@ def _changed(
         _AGED: [tp for tp in there if earliest.get(tp, 0) > start[tp] and tp not in cut and tp[0] not in anew],
         _BEGUN: [tp for tp in latest if tp not in start and earliest.get(tp, 0) > 0],
     }
+
+
+def checked_start(start: Offsets, too_short: Offsets, *, fail_on_data_loss: bool) -> Offsets:
+    """Where a query begins whose starting offsets were given: at the end of a log that ends before that.
+
+    Args:
+        start: the offset at which each partition starts.
+        too_short: where logs end that end before that.
+        fail_on_data_loss: refuse instead.
+
+    Raises:
+        DataLossError: a log ends before the start.
+    """
+    if too_short and fail_on_data_loss:
+        what = ", ".join(f"{t}[{p}] is to be read from offset {start[t, p]}, but its log ends at offset {offset}"
+                         for (t, p), offset in sorted(too_short.items()))
+        raise DataLossError(f"{what}. Lower startingOffsets (-1 is the end), or set failOnDataLoss to false to start "
+                            "at the end")
+    return {**start, **too_short}
 
 
 def checked_end(start: Offsets, end: Offsets, too_short: Offsets, *, fail_on_data_loss: bool) -> Offsets:

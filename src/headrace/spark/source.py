@@ -30,12 +30,15 @@ from headrace.errors import ConfigError
 from headrace.interpreter import uncollected
 from headrace.spark.options import SinkOptions, SourceOptions, column_names
 from headrace.spark.plan import (
+    DataLossError,
     Offsets,
     Range,
     advance,
     batch_offsets,
     batch_start,
     checked_end,
+    checked_start,
+    holds_start,
     limit_bytes,
     limit_rows,
     limit_rows_of_partitions,
@@ -46,6 +49,7 @@ from headrace.spark.plan import (
     ranges,
     share_tasks,
     split,
+    text_of,
 )
 from headrace.spark.sink import BatchWriter, StreamWriter
 from headrace.spark.worker import acknowledge_at_once, spare_collections
@@ -82,6 +86,8 @@ several sources that has nothing to do is not to cost more than one with one."""
 _PAUSE_S: Final = 0.05
 """Between two looks while records come in that are not to be read yet."""
 _NO_LIMIT: Final = (1 << 63) - 1
+_NOWHERE: Final = {"@nowhere": True}
+"""A first offset that could not be resolved."""
 _log = logging.getLogger("headrace")
 _OF_A_TABLE: Final = "provider"
 """A property that Spark gives where a table is made, among others of its own; options come with each query."""
@@ -275,6 +281,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._sizes: RecordSizes | None = None
         self._commits: GroupCommits | None = None
         self._initial: dict[str, Any] | None = None
+        self._no_start: Exception | None = None
         self._target: Offsets | None = None
         self._latest: Offsets = {}
         self._warned: list[str] = []
@@ -298,11 +305,31 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._view
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Where the very first batch starts. Spark asks twice and must get one answer."""
+        """Where the very first batch starts. Spark asks twice and must get one answer.
+
+        It also asks where a first batch runs again, which holds its own start: the topics may have changed since, so
+        that there is no answer any more. What is wrong is said to who needs one.
+        """
         if self._initial is None:
-            start = self._cluster.resolve(self.options.starting, self._cluster.partitions())
-            self._initial = batch_offsets(start, start, self._cluster.topic_ids)
+            try:
+                self._initial = self._first()
+            except (ConfigError, DataLossError) as error:
+                self._initial, self._no_start = _NOWHERE, error
         return self._initial
+
+    def _first(self) -> dict[str, Any]:
+        start = self._cluster.resolve(self.options.starting, self._cluster.partitions())
+        given = {tp: offset for tp, offset in self.options.starting.offsets.items() if offset >= 0}
+        too_short = self._cluster.too_short(given)
+        start = checked_start(start, too_short, fail_on_data_loss=self.options.fail_on_data_loss)
+        if too_short:
+            _log.warning("the logs of some partitions end before startingOffsets, and are read from their end on: %s",
+                         text_of(too_short))
+        return batch_offsets(start, start, self._cluster.topic_ids)
+
+    def _check_start(self, logged: dict[str, Any]) -> None:
+        if logged == _NOWHERE and self._no_start is not None:
+            raise self._no_start
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """The limit that Spark hands to `latestOffset`; for Trigger.Once, which wants everything, ReadAllAvailable."""
@@ -321,6 +348,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         until something comes.
         """
         logged = start if start is not None else self.initialOffset()
+        self._check_start(logged)
         self._tell_group(logged)
         until = time.monotonic() + self._patience_s()
         while not self._stopped:
@@ -376,7 +404,9 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _next_end(self, logged: dict[str, Any], limit: ReadLimit | None) -> dict[str, Any] | None:
         _, reached = batch_start(logged, logged)
         latest = self._reachable(reached)
-        begin = self._begin(logged, reached, latest)
+        anew = made_anew(logged_ids(logged), self._cluster.topic_ids)
+        latest = latest | self._read_ahead(reached, latest, anew)
+        begin = self._begin(logged, reached, latest, anew)
         passes_over = any(offset > reached.get(tp, offset) for tp, offset in begin.items())  # which is to be logged
         if (begin == latest and not passes_over) or self._waits_for_more(begin, latest, limit):
             return None
@@ -395,8 +425,15 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         known = {tp: max(target.get(tp, 0), reached.get(tp, 0)) for tp in {*target, *reached}}
         return {tp: min(offset, known[tp]) for tp, offset in self._latest.items() if tp in known}
 
-    def _begin(self, logged: dict[str, Any], reached: Offsets, latest: Offsets) -> Offsets:
-        anew = made_anew(logged_ids(logged), self._cluster.topic_ids)
+    def _read_ahead(self, reached: Offsets, latest: Offsets, anew: set[str]) -> Offsets:
+        """Where partitions stay whose log is whole, and only their committed records end before the place reached: who
+        came so far read uncommitted ones, as Spark's connector does unless it is told otherwise.
+        """
+        ahead = {tp: reached[tp] for tp, end in latest.items() if end < reached.get(tp, end) and tp[0] not in anew}
+        short = self._cluster.too_short(ahead)
+        return {tp: offset for tp, offset in ahead.items() if tp not in short}
+
+    def _begin(self, logged: dict[str, Any], reached: Offsets, latest: Offsets, anew: set[str]) -> Offsets:
         cut = self._cut(logged_epochs(logged), reached, anew)
         unread = [tp for tp in latest if tp not in reached or latest[tp] < reached[tp] or tp[0] in anew]
         if self.options.is_limited and not self.options.fail_on_data_loss:
@@ -451,6 +488,8 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch, the same ones when it runs again after a crash."""
+        if not holds_start(end):
+            self._check_start(start)
         return self.tasks(*batch_start(start, end), logged_ids(end))
 
     def commit(self, end: dict[str, Any]) -> None:

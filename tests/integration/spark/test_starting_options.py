@@ -9,6 +9,8 @@ pytest.importorskip("pyarrow")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from headrace import Producer
+from headrace.admin import AdminClient, NewPartitions, NewTopic
 from headrace.errors import ConfigError
 from headrace.spark.options import SourceOptions
 from headrace.spark.plan import DataLossError
@@ -26,9 +28,6 @@ def topic(module_topic):
 
 @pytest.fixture(scope="module")
 def module_topic(brokers):
-    from headrace import Producer
-    from headrace.admin import AdminClient, NewTopic
-
     name = "starting-options"
     with AdminClient({"bootstrap.servers": brokers}) as admin:
         admin.create_topics([NewTopic(name, 2, 1)])[name].result(10)
@@ -128,4 +127,75 @@ def test_a_batch_read_whose_end_does_not_fit_is_refused_when_it_is_planned(broke
 def test_a_start_that_is_nowhere_is_an_error(brokers, topic, given, error, said):
     options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, **given(topic)}
     with pytest.raises(error, match=said):
-        StreamReader(SourceOptions.parse(options, streaming=True), COLUMNS).initialOffset()
+        stream_reader(options).latestOffset()
+
+
+def stream_reader(options):
+    return StreamReader(SourceOptions.parse(options, streaming=True), COLUMNS)
+
+
+def logged(offsets):
+    return json.loads(json.dumps(offsets))
+
+
+@pytest.mark.parametrize("given", [
+    lambda t: {"startingOffsets": json.dumps({t: {"0": 1}})},
+    lambda t: {"startingOffsetsByTimestamp": json.dumps({t: {"0": T0 + 1}})},
+    lambda t: {"startingTimestamp": str(T0 + 1)},
+])
+def test_a_first_batch_runs_again_where_it_began_though_the_topic_has_more_partitions_by_now(
+    brokers, make_topic, produce, given
+):
+    topic = make_topic(1)
+    produce(topic, [{"value": f"v{n}", "timestamp": T0 + n} for n in range(3)])
+    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, **given(topic)}
+    end = logged(stream_reader(options).latestOffset())
+    with AdminClient({"bootstrap.servers": brokers}) as admin:
+        admin.create_partitions([NewPartitions(topic, 2)])[topic].result(10)
+    again = stream_reader(options)
+    nowhere = logged(again.initialOffset())  # Spark asks for it, and the batch has its own
+    assert values_of(again, again.partitions(nowhere, end)) == ["v1", "v2"]
+    produce(topic, [{"value": "v3", "partition": 1}])
+    more = logged(again.latestOffset(end, ReadAllAvailable()))
+    assert values_of(again, again.partitions(end, more)) == ["v3"]
+    with pytest.raises((ConfigError, DataLossError), match=rf"{topic}\[1\]"):
+        again.partitions(nowhere, {topic: {"0": 3}})  # of Spark's own connector, without its start
+
+
+def test_starting_offsets_behind_the_end_of_the_log_are_an_error_or_mean_the_end(brokers, make_topic, produce, caplog):
+    topic = make_topic(1)
+    produce(topic, [{"value": "v0"}, {"value": "v1"}])
+    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic,
+               "startingOffsets": json.dumps({topic: {"0": 50}})}
+    with pytest.raises(DataLossError, match=r"\[0\] is to be read from offset 50, but its log ends at offset 2"):
+        stream_reader(options).latestOffset()
+    reader = stream_reader({**options, "failOnDataLoss": "false"})
+    begin = logged(reader.initialOffset())
+    assert "are read from their end on: " + f"{topic}[0]@2" in caplog.text
+    produce(topic, [{"value": "v2"}])
+    end = logged(reader.latestOffset(begin, ReadAllAvailable()))
+    assert values_of(reader, reader.partitions(begin, end)) == ["v2"]
+
+
+@pytest.mark.parametrize("fails", ["true", "false"])
+@pytest.mark.parametrize("of_connector", [True, False], ids=["a checkpoint of the connector", "starting offsets"])
+def test_a_place_within_an_open_transaction_is_no_loss_and_nothing_before_it_is_read_again(
+    brokers, make_topic, produce, fails, of_connector
+):
+    topic = make_topic(1)
+    produce(topic, [{"value": "v0"}])
+    reached = {topic: {"0": 2}}  # behind v1: the connector reads records that are not committed yet
+    options = {"kafka.bootstrap.servers": brokers, "subscribe": topic, "failOnDataLoss": fails,
+               "startingOffsets": "earliest" if of_connector else json.dumps(reached)}
+    reader = stream_reader(options)
+    with Producer({"bootstrap.servers": brokers, "transactional.id": topic}) as producer:
+        producer.init_transactions(10)
+        producer.begin_transaction()
+        for value in ("v1", "v2"):
+            producer.produce(topic, value)
+        assert producer.flush(10) == 0
+        start = reached if of_connector else logged(reader.initialOffset())
+        assert logged(reader.latestOffset(start, ReadAllAvailable())) == start
+        producer.commit_transaction(10)
+    end = logged(reader.latestOffset(start, ReadAllAvailable()))
+    assert values_of(reader, reader.partitions(start, end)) == ["v2"]

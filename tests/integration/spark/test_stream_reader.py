@@ -44,6 +44,9 @@ class FakeView:
         self.news = lambda: False
         self.committed = []
 
+    def too_short(self, wanted):
+        return {tp: self.end[tp] for tp, offset in wanted.items() if self.end[tp] < offset}
+
     def log_ends(self, epochs):
         return {tp: self.log_end[tp] for tp in epochs}
 

@@ -197,7 +197,7 @@ def test_brokers_that_fail_are_asked_as_often_as_the_options_say(
 
 def test_a_time_that_no_record_has_is_an_error_or_the_end(broker: EmbeddedBroker) -> None:
     view = view_of(broker, topics=("c",))
-    with pytest.raises(DataLossError, match=r"no record at or after timestamp 5 in c\[0\]"):
+    with pytest.raises(DataLossError, match=r"no record at or after the time given for c\[0\] \(5\)"):
         view.resolve(Position(timestamps={("c", 0): 5}), [("c", 0)])
     assert view.resolve(Position(timestamps={("c", 0): 5}, else_latest=True), [("c", 0)]) == {("c", 0): 0}
     with pytest.raises(ConfigError, match=r"the timestamps that were given leave out c\[0\]"):
@@ -225,12 +225,12 @@ def test_a_query_that_runs_waits_for_a_name_service_that_is_down(
     assert view.ends() == {("a", 0): 0, ("a", 1): 0}
     ask, failures = view._log.offsets, 0
 
-    def offsets(*wanted: Any) -> Any:
+    def offsets(*wanted: Any, **more: Any) -> Any:
         nonlocal failures
         failures += 1
         if failures < 4:
             raise KafkaException(KafkaError(KafkaError._RESOLVE))
-        return ask(*wanted)
+        return ask(*wanted, **more)
 
     monkeypatch.setattr(view._log, "offsets", offsets)
     assert view.ends() == {("a", 0): 0, ("a", 1): 0}

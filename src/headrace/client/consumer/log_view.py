@@ -99,18 +99,21 @@ class LogView:
         await core.wait_for_metadata(
             lambda cluster: metadata.updates > before and names <= cluster.topics.keys(), timeout_s)
 
-    def offsets(self, wanted: Mapping[Key, int], timeout_s: float) -> dict[Key, ListOffsetsResultInfo]:
+    def offsets(
+        self, wanted: Mapping[Key, int], timeout_s: float, *, uncommitted: bool = False
+    ) -> dict[Key, ListOffsetsResultInfo]:
         """The first offset of each partition whose record is at a time or later: -1, or none, if there is no such.
 
         Args:
             wanted: milliseconds by partition, or -2 for the beginning and -1 for the end of the log; with
                 read_committed that of the last committed record.
             timeout_s: longest wait, in seconds.
+            uncommitted: the end of the log is that of its last record, whatever the isolation level.
 
         Raises:
             KafkaException: a leader did not answer, refused, or is not known at the moment.
         """
-        level = self._config["isolation.level"]
+        level = 0 if uncommitted else self._config["isolation.level"]
         asked = {TopicPartition(*key): timestamp for key, timestamp in wanted.items()}
         return self._run(self._at_leaders(
             asked, timeout_s, lambda part: partition_requests.list_offsets(part, level, timeout_s),
