@@ -138,7 +138,9 @@ UNREACHABLE: Final = {
     "kafka.key.deserializer, kafka.value.deserializer, kafka.key.serializer, kafka.value.serializer":
         "an error: columns are bytes, or what the option value.format says",
     "kafka.interceptor.classes in a read": "an error: records are read as columns, which interceptors do not see",
-    "continuous trigger, real-time mode, asynchronous progress": "Spark refuses them for every Python data source",
+    "continuous trigger, real-time mode, asynchronous progress":
+        "Spark refuses them for every Python source; of a sink it takes the continuous trigger and drops the rows, "
+        "which are not committed then",
     "metrics of the source in the progress": "Spark takes none from a Python source: see headrace.spark.lag",
     "preferred locations of tasks": "a Python source cannot name any",
     "delegation tokens of Spark": "give the client's SASL properties with the prefix kafka.",

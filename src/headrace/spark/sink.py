@@ -155,7 +155,14 @@ class StreamWriter(_Writer, DataSourceStreamArrowWriter):
         return driver_transaction.begin(self.options)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """What tasks wrote is acknowledged already; exactly once, now it comes to be."""
+        """What tasks wrote is acknowledged already; exactly once, now it comes to be.
+
+        Raises:
+            ConfigError: a task has not written. Spark lets a Python sink have a continuous trigger, and drops its rows.
+        """
+        if None in messages:
+            raise ConfigError("Spark has handed no rows to the tasks of this write, as with a continuous trigger, "
+                              "which no Python sink can have: trigger by processingTime or availableNow")
         self._commit(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name

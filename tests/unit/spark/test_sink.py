@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 
 from headrace.errors import ConfigError, SchemaRegistryError
 from headrace.spark.options import SinkOptions
-from headrace.spark.sink import append_rows, check_columns
+from headrace.spark.sink import Written, append_rows, check_columns
 from headrace.spark.source import HeadraceSource
 from headrace.spark.values.spark_types import spark_schema_of
 
@@ -136,3 +136,11 @@ def test_a_registry_that_is_away_by_then_does_not_stop_a_commit_or_an_abort() ->
     sent = pickle.loads(pickle.dumps(source)).streamWriter(columns, False)  # as Spark does it, to end a micro-batch
     sent.commit([], 0)
     sent.abort([], 0)
+
+
+def test_a_task_that_was_handed_no_rows_as_with_a_continuous_trigger_is_not_committed() -> None:
+    writer = HeadraceSource({**SERVERS, "topic": "t"}).streamWriter(schema(value=StringType()), False)
+    writer.commit([Written(0), Written(3)], 0)
+    with pytest.raises(ConfigError, match="no Python sink can have: trigger by processingTime or availableNow"):
+        writer.commit([Written(3), None], 1)
+    writer.abort([None], 1)
