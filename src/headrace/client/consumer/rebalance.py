@@ -83,6 +83,9 @@ class Rebalances:
             callback: the callback.
             begin: called at the moment from which on it counts as called.
         """
+        if callback.completed:  # the group was left meanwhile
+            begin()
+            return
         begun = self.handled = False
         self.running = True
         self.loses = callback.rebalance is not None and callback.rebalance.change is Change.LOSE
@@ -202,6 +205,8 @@ class Rebalances:
             return
         left = self._left = asyncio.get_running_loop().create_future()
         group.leave()
+        for waiting in machines.callbacks.copy():  # what came behind `revocation`: none of it holds any more
+            waiting.completed |= waiting.rebalance is not None
         machines.wake()
         if not waits:
             return

@@ -483,3 +483,31 @@ def test_a_static_member_that_unsubscribes_keeps_its_place_for_a_session_as_in_j
     poll_until(lambda: held(first, second) == [2, 2], first, second)
     first.close()
     second.close()
+
+
+@pytest.mark.parametrize("properties", [
+    {"partition.assignment.strategy": "cooperative-sticky"}, {"group.protocol": "consumer"}], ids=["classic", "planned"]
+)
+def test_what_the_group_gives_a_member_that_is_leaving_is_not_taken_up(properties: dict[str, Any]) -> None:
+    given: list[list[int]] = []
+    with EmbeddedBroker(topics={"t": 4}, settings=BrokerSettings(consumer_heartbeat_interval_ms=100)) as broker:
+        properties |= {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"}
+        if "group.protocol" not in properties:
+            properties["heartbeat.interval.ms"] = 100
+        first, second = Consumer(properties), Consumer(properties)
+
+        def on_revoke(member: Consumer, _: list[TopicPartition]) -> None:
+            second.close()
+            wait_until(lambda: any(waiting.rebalance is not None for waiting in member._engine.callbacks))
+
+        first.subscribe(["t"])
+        second.subscribe(["t"])
+        poll_until(lambda: held(first, second) == [2, 2], first, second)
+        first.subscribe(["t"], lambda _, partitions: given.append(numbers(partitions)), on_revoke)
+        first.unsubscribe()
+        assert first.poll(0.1) is None
+        assert (given, first.assignment()) == ([], [])
+        first.subscribe(["t"], lambda _, partitions: given.append(numbers(partitions)))
+        poll_until(lambda: held(first) == [4], first)
+        assert given == [[0, 1, 2, 3]]
+        first.close()
