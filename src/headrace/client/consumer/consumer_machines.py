@@ -244,8 +244,11 @@ class ConsumerMachines:
         wanted = self.subscription.names | self.subscription.topics() | self.lookup.topics()
         if self.group is not None:
             wanted |= self.group.planned_topics
-        every = bool(self.subscription.patterns) and self.group is not None and self.group.resolves_patterns
-        self.client.metadata.want_only(wanted, every=every)
+        self.client.metadata.want_only(wanted, every=self._wants_every_topic)
+
+    @property
+    def _wants_every_topic(self) -> bool:
+        return bool(self.subscription.patterns) and self.group is not None and self.group.resolves_patterns
 
     def assignment_changed(self, before: Mapping[Key, PartitionState]) -> None:
         """Partitions have come or gone; those that were there `before` have been looked at."""
@@ -326,7 +329,7 @@ class ConsumerMachines:
         now, names, reports_at = self.clock(), self.subscription.names, self._topic_reports_at
         for name in names | self.subscription.topics():
             info = event.cluster.topics.get(name)
-            if info is None and not self.subscription.patterns:
+            if info is None and not self._wants_every_topic:  # it was not asked for
                 reports_at.pop(name, None)
                 continue
             error = _NO_TOPIC if info is None else info.error

@@ -114,6 +114,28 @@ def test_a_leader_asks_for_what_other_members_read_as_well(
         assert asked.settle(reader) == ["log-1", "other"]
 
 
+def test_a_topic_that_was_not_asked_for_is_not_told_to_be_missing(broker: EmbeddedBroker) -> None:
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "planned", "group.protocol": "consumer",
+                   "auto.offset.reset": "latest"}) as reader:
+        reader.subscribe(["^log-1$"])
+        poll_until(reader, lambda: topics(reader) == {"log-1"})
+        metadata, machines = reader._engine.machines.client.metadata, reader._engine.machines
+
+        async def ask(wanted: set[str]) -> int:
+            metadata.want_only(wanted, every=False)
+            metadata.refresh(machines.clock())
+            machines.wake()
+            return metadata.updates
+
+        told: list[Any] = []
+        for wanted in {"log-1"}, {"other"}:
+            before = reader._waits.call(ask(wanted))
+            while metadata.updates <= before:
+                told.append(reader.poll(0.02))
+        assert set(metadata.cluster.topics) == {"other"}
+        assert [*told, reader.poll(0.2)] == [None] * (len(told) + 1)
+
+
 def test_a_partition_that_its_topic_does_not_have_is_told_once(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
