@@ -502,7 +502,8 @@ def test_what_the_group_gives_a_member_that_is_leaving_is_not_taken_up(propertie
 
         first.subscribe(["t"])
         second.subscribe(["t"])
-        poll_until(lambda: held(first, second) == [2, 2], first, second)
+        poll_until(lambda: held(first, second) == [2, 2] and all(
+            member.health().group_state == "stable" for member in (first, second)), first, second)
         first.subscribe(["t"], lambda _, partitions: given.append(numbers(partitions)), on_revoke)
         first.unsubscribe()
         assert first.poll(0.1) is None
