@@ -305,10 +305,7 @@ def checked_start(start: Offsets, too_short: Offsets, *, fail_on_data_loss: bool
         DataLossError: a log ends before the start.
     """
     if too_short and fail_on_data_loss:
-        what = ", ".join(f"{t}[{p}] is to be read from offset {start[t, p]}, but its log ends at offset {offset}"
-                         for (t, p), offset in sorted(too_short.items()))
-        raise DataLossError(f"{what}. Lower startingOffsets (-1 is the end), or set failOnDataLoss to false to start "
-                            "at the end")
+        raise _log_too_short("from", start, too_short, "startingOffsets", "start at")
     return {**start, **too_short}
 
 
@@ -331,11 +328,14 @@ def checked_end(start: Offsets, end: Offsets, too_short: Offsets, *, fail_on_dat
         raise ConfigError(f"a batch read cannot start behind its end: {', '.join(crossed)}. Choose a starting offset "
                           "or timestamp that is neither behind the ending one nor behind the end of the topic")
     if too_short and fail_on_data_loss:
-        what = ", ".join(f"{t}[{p}] is to be read up to offset {end[t, p]}, but its log ends at offset {offset}"
-                         for (t, p), offset in sorted(too_short.items()))
-        raise DataLossError(f"{what}. Lower endingOffsets (-1 is the end), or set failOnDataLoss to false to read up "
-                            "to the end")
+        raise _log_too_short("up to", end, too_short, "endingOffsets", "read up to")
     return {**end, **too_short}
+
+
+def _log_too_short(where: str, wanted: Offsets, too_short: Offsets, option: str, remedy: str) -> DataLossError:
+    what = ", ".join(f"{t}[{p}] is to be read {where} offset {wanted[t, p]}, but its log ends at offset {offset}"
+                     for (t, p), offset in sorted(too_short.items()))
+    return DataLossError(f"{what}. Lower {option} (-1 is the end), or set failOnDataLoss to false to {remedy} the end")
 
 
 def limit_rows(start: Offsets, latest: Offsets, max_rows: int | None) -> Offsets:

@@ -126,7 +126,6 @@ class IdempotentWriter(Writer):
             if producer.flush(FLUSH_S):
                 raise TimeoutError(f"{len(producer)} records are not delivered after {FLUSH_S:.0f} s")
 
-
     def _behind_each(self, producer: Producer) -> None:
         """What is done behind each record."""
 
