@@ -42,6 +42,7 @@ long: $(READY)  ## The long tests: clusters of three brokers, older Kafkas, simu
 	$(BIN)/python -m tests.campaigns.memory.reading --records 10000000
 	$(BIN)/python -m tests.campaigns.leaks --producers 1000 --consumers 1000 --rebalances 10000
 	$(BIN)/python -m tests.campaigns.leaks --share-consumers 1000 --rebalances 500 --kafka
+	$(BIN)/python -m tests.campaigns.waits --seconds 600
 	$(BIN)/python -m tests.campaigns.partitioners --keys 100000 --jobs 2
 	$(BIN)/python -m tests.campaigns.schemas --cases 100000 --jobs 2
 	$(BIN)/python -m tests.campaigns.chaos --load idempotent transactional --minutes 3

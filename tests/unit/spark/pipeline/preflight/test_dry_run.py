@@ -154,8 +154,8 @@ def test_what_protoc_has_compiled_is_compared_as_the_schema_that_the_sink_would_
 def test_brokers_that_do_not_answer_are_one_problem(check, broker, monkeypatch, caplog):
     monkeypatch.setattr(dry_run, "_TIMEOUT_S", 0.5)
     status, lines = check(f'"{broker.bootstrap_servers}"', '"localhost:1"')
-    # Clients that other tests left may say that their brokers, which are named by number, are gone.
-    assert [message for message in caplog.messages if not message.startswith("127.0.0.1:")] == []
+    # Clients that other tests left may say that their brokers, which have other addresses, are gone.
+    assert [message for message in caplog.messages if "localhost" in message] == []
     assert status == 1
     assert lines[0].startswith("PROBLEM brokers: ")
     assert len(lines) == 3  # the registry is asked all the same
