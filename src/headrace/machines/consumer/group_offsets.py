@@ -281,7 +281,7 @@ class GroupOffsets(Lookups):
                 self._refuse(lookup, KafkaError(code), now)
             else:
                 lookup.refused_as = question.member if action is OffsetErrorAction.RENEW else lookup.refused_as
-                lookup.back_off(now, self._retries)
+                lookup.back_off(now, self._retries, KafkaError(code) if code else None)
 
     # Commits
 

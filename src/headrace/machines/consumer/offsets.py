@@ -252,7 +252,7 @@ class OffsetLookup(Lookups):
                     self._refuse(lookup, KafkaError(data.error_code), now)
                 else:
                     self._metadata.refresh(now)
-                    lookup.back_off(now, self._retries)
+                    lookup.back_off(now, self._retries, KafkaError(data.error_code))
         for lookup in waiting.values():
             lookup.back_off(now, self._retries)
 

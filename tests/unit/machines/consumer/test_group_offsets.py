@@ -124,6 +124,17 @@ def test_passing_errors_of_the_coordinator_are_ridden_out(reply: OffsetFetchResp
     assert [tp.offset for tp in bench.found] == [3]
 
 
+def test_a_question_whose_time_is_over_says_why_the_coordinator_did_not_answer_it() -> None:
+    bench = Bench()
+    bench.group.ask([TopicPartition("t", 0)], 10.0, bench.found.append)
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, fetched(0, 0, code=KafkaError.UNSTABLE_OFFSET_COMMIT), 0.0)
+    assert not poll(bench.group, 10.0)
+    [tp] = bench.found
+    assert tp.error == KafkaError._TIMED_OUT
+    assert str(tp.error).endswith('last error: A transaction that commits offsets is still open."}')
+
+
 def test_a_commit_carries_the_identity_of_the_member() -> None:
     bench = Bench()
     bench.commit()

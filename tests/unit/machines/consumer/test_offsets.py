@@ -90,6 +90,15 @@ def test_a_question_expires_with_a_reason() -> None:
     assert "nowhere[0]" in error.str()
 
 
+def test_a_question_whose_time_is_over_says_why_the_leader_did_not_answer_it() -> None:
+    bench = Bench()
+    bench.ask_leader(0, expires_at=2.0)
+    [send] = poll(bench.lookup, 0.0)
+    bench.lookup.on_reply(send, listed(0, code=KafkaError.OFFSET_NOT_AVAILABLE), 0.0)
+    assert not poll(bench.lookup, 2.0)
+    assert f"last error: {KafkaError(KafkaError.OFFSET_NOT_AVAILABLE).str()}" in str(bench.found[0].error)
+
+
 def test_a_question_that_waits_for_another_one_expires_as_well() -> None:
     bench = Bench()
     bench.ask_leader(0)
