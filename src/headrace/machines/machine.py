@@ -8,6 +8,7 @@ Read next: `machines.cluster.metadata` for a small machine, `net.driver` for its
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
@@ -58,6 +59,7 @@ class Send(Effect):
         template: writes the request and reads the usual reply without the codec; None for most requests. Its request is
             `request`.
         beside: go by a connection of its own, because the broker holds another request of this kind back.
+        most_s: seconds that may become of `timeout_s` where the broker makes this client wait.
         version: set by the driver when the version is negotiated; -1 until then.
         node_id: set by the driver: the broker that the request went to; -1 until then.
     """
@@ -71,6 +73,7 @@ class Send(Effect):
     for_version: Callable[[Request, int], Request] | None = None
     template: ExchangeTemplate | None = None
     beside: bool = False
+    most_s: float = math.inf
     version: int = -1
     node_id: int = -1
 

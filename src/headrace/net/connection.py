@@ -85,6 +85,7 @@ class Connection(asyncio.BufferedProtocol):
         self._replies_lent = False  # the borrower has what comes as well
         self._proved = self._paused = False  # on the present socket a request was answered; the kernel has no room
         self._outdated = False  # the credentials have changed since it was dialled
+        self._throttled_until = 0.0  # until then the broker reads nothing from the present socket
 
     @property
     def queued(self) -> tuple[int, int]:
@@ -123,6 +124,8 @@ class Connection(asyncio.BufferedProtocol):
         call.written_at = self._settings.clock()
         outlet.write(parts)
         self._traffic.on_sent(send.request, sum(map(len, parts)))
+        if call.written_at < self._throttled_until:
+            call.wait_longer(self._throttled_until - call.written_at)
         if call.deadline + call.grace_s < self._expires_at:
             self._expire_by(call.reply_by())
         if not send.expects_reply and not self._paused:
@@ -289,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _dial(self, first_version: int = FIRST_VERSION) -> None:
         self._go("dial")
-        self._closing_for, self._proved, self._outdated = None, False, False
+        self._closing_for, self._proved, self._outdated, self._throttled_until = None, False, False, 0.0
         self._used_at = self._settings.clock()
         self._traffic.connects += 1
         self._reader = reply_reader(self._settings.max_reply_bytes, known=self._traffic.rx > 0)
@@ -364,7 +367,10 @@ class Connection(asyncio.BufferedProtocol):
                     call, reply = pipeline.take(frame)
                     if not self._proved:
                         self._prove()
-                    self._traffic.answered(call, reply, frame, self._settings.clock())
+                    now = self._settings.clock()
+                    if throttled_s := self._traffic.answered(call, reply, frame, now):
+                        self._throttled_until = now + throttled_s
+                        pipeline.wait_longer(throttled_s)
                     self._owner.on_reply(call, reply)
                 elif self.state is ConnectionState.OPENING:
                     self._opening.on_frame(frame)

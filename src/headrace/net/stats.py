@@ -135,16 +135,17 @@ class BrokerStats:
         self.rx += 1
         self.rx_bytes += _LENGTH_BYTES + len(frame)
 
-    def answered(self, call: ClientRequest, reply: Struct, frame: bytes | bytearray | memoryview, now: float) -> None:
-        """A reply has come."""
+    def answered(self, call: ClientRequest, reply: Struct, frame: bytes | bytearray | memoryview, now: float) -> float:
+        """A reply has come. Returns the seconds for which the broker slows this client down."""
         self.rx += 1
         self.rx_bytes += _LENGTH_BYTES + len(frame)
         self.round_trip_us.add((now - call.written_at) * 1e6)
-        throttle_ms = getattr(reply, "throttle_time_ms", 0)
+        throttle_ms: int = getattr(reply, "throttle_time_ms", 0)
         self.throttle_ms.add(throttle_ms)
         if throttle_ms > 0 and self._client.on_throttle is not None:
             address = f"{self.node.host}:{self.node.port}"
             self._client.on_throttle(ThrottleEvent(address, self.node.id, throttle_ms / 1000.0))
+        return throttle_ms / 1000.0
 
     def on_exchanges(self, name: str, exchanges: Iterable[DirectExchange]) -> None:
         """Requests of one API were written and answered, without anything unusual.

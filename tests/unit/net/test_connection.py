@@ -801,6 +801,44 @@ def test_a_reply_that_is_overdue_costs_the_connection_and_grace_puts_that_off(gr
     simulated(run)
 
 
+def throttle_once(frame: RequestFrame) -> HeartbeatResponse | str:
+    """Slows down for 10 seconds who sends the request "throttled"; others get no answer."""
+    assert isinstance(frame.request, HeartbeatRequest)
+    return HeartbeatResponse(throttle_time_ms=10_000) if frame.request.member_id == "throttled" else SILENCE
+
+
+@pytest.mark.parametrize(("most_s", "until"), [(float("inf"), 12.0), (6.0, 6.0)])
+def test_what_waits_behind_a_throttled_reply_is_not_late_for_that_unless_it_must_not_wait(
+    most_s: float, until: float
+) -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.broker.on(HeartbeatRequest, throttle_once)
+        bench.submit("throttled", 2.0)
+        bench.submit("behind", 2.0, most_s=most_s)
+        await asyncio.sleep(until - 0.01)
+        assert bench.owner.told == [("reply", "throttled", 0)]
+        await asyncio.sleep(0.02)
+        assert bench.broker.transports[-1].closed
+
+    simulated(run)
+
+
+def test_a_request_to_a_broker_that_reads_nothing_yet_is_not_late_for_that() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        bench.broker.on(HeartbeatRequest, throttle_once)
+        bench.submit("throttled")
+        await asyncio.sleep(4.0)
+        bench.submit("behind", 2.0)
+        await asyncio.sleep(7.9)
+        assert bench.owner.all("error") == []
+        await asyncio.sleep(0.2)
+        assert bench.broker.transports[-1].closed
+
+    simulated(run)
+
+
 # Endings
 
 

@@ -46,8 +46,8 @@ class ClientRequest:
         caller: receives the reply or the error, exactly once.
         send: the request.
         deadline: monotonic seconds; a request that is not yet written fails then.
-        grace_s: seconds beyond the deadline before a written request counts as lost and costs the connection. Only
-            one-shot calls have it: their caller may be impatient, the connection serves others too.
+        grace_s: seconds beyond the deadline before a written request counts as lost and costs the connection. One-shot
+            calls have it, whose caller may be impatient while the connection serves others too, and who is throttled.
         correlation_id, written_at: set when the request is written; the latter is monotonic seconds.
     """
 
@@ -61,6 +61,10 @@ class ClientRequest:
     def reply_by(self) -> float:
         """Monotonic seconds at which a written request counts as lost."""
         return self.deadline + self.grace_s
+
+    def wait_longer(self, seconds: float) -> None:
+        """The broker does not read it for so long, or what it may wait at most."""
+        self.grace_s = max(min(self.grace_s + seconds, self.send.most_s - self.send.timeout_s), self.grace_s)
 
 
 class InFlightRequests:
@@ -159,6 +163,11 @@ class InFlightRequests:
     def overdue(self, now: float) -> ClientRequest | None:
         """A request in flight whose reply did not come in time."""
         return next((call for call in self._all() if call.reply_by() <= now), None)
+
+    def wait_longer(self, seconds: float) -> None:
+        """The broker reads nothing for so long: it slows this client down (KIP-219). Nothing is late for that."""
+        for call in self._all():
+            call.wait_longer(seconds)
 
     def drain(self) -> list[ClientRequest]:
         """Take all requests in flight: the connection is gone."""

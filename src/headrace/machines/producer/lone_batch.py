@@ -140,6 +140,7 @@ class LoneBatches:
         self._acks, self._max_in_flight, self._request_timeout_s = acks, max_in_flight, request_timeout_s
         self._lanes: dict[tuple[str, int], LoneLane] = {}
         self._updates = -1
+        self._most_s = batch_queues.message_timeout_s - batch_queues.linger_s
         self.lends = lends and batch_queues.message_timeout_s >= request_timeout_s + batch_queues.linger_s
         self._offered: tuple[LoneLane, Send] | None = None
         self.lent: dict[int, dict[PartitionQueue, None]] = {}
@@ -183,7 +184,7 @@ class LoneBatches:
 
     def _send(self, lane: LoneLane, batch: ProducerBatch) -> Send:
         return Send(lane.leader, lane.exchange.request.request, self._request_timeout_s, lane.max_version, True,
-                    [batch], produce_for_version, lane.exchange)
+                    [batch], produce_for_version, lane.exchange, most_s=self._most_s)
 
     # Batches that the threads that produce send by themselves
 

@@ -290,7 +290,7 @@ class Sender:
         ends = batches[0].deadline if len(batches) == 1 else min([batch.deadline for batch in batches])
         left_s = max(ends - now, 0.001)
         return Send(leader, request, min(limits.request_timeout_s, left_s), max_version=highest,
-                    expects_reply=limits.acks != 0, context=batches, for_version=produce_for_version)
+                    expects_reply=limits.acks != 0, context=batches, for_version=produce_for_version, most_s=left_s)
 
     # Answers
 

@@ -129,7 +129,7 @@ def test_a_request_is_the_one_of_the_general_way():
     frame, general = written(send)
     assert send.template is not None
     assert frame == general
-    assert (send.destination, send.timeout_s, send.expects_reply) == (1, 30.0, True)
+    assert (send.destination, send.timeout_s, send.most_s, send.expects_reply) == (1, 30.0, 300.0, True)
 
 
 def test_numbers_go_on_from_one_way_to_the_other():
