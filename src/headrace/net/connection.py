@@ -479,6 +479,15 @@ class Connection(asyncio.BufferedProtocol):
         self.late = True
         self.offer()
 
+    def doubt(self, since: float, reason: KafkaException) -> None:
+        """The broker says nothing on another connection: this one may be as dead, unless something has come since.
+
+        What a broker holds back for minutes, as JoinGroup, would be waited for that long.
+        """
+        self.take_back()
+        if self.state is ConnectionState.READY and self._used_at < since:
+            self.close(reason)
+
     def offer(self) -> None:
         """Others may have what waits here."""
         self._owner.on_late(tuple(self._waiting))
@@ -505,7 +514,9 @@ class Connection(asyncio.BufferedProtocol):
                 KafkaError._TIMED_OUT, f"not sent within {call.send.timeout_s:g} s: {why}"))
         overdue = self.pipeline.overdue(now)
         if overdue is not None:
-            self.close(no_reply(overdue, self.last_error))
+            reason = no_reply(overdue, self.last_error)
+            self.close(reason)
+            self._owner.on_silence(self.node, overdue.written_at, reason)
         else:
             left = [call.deadline for call in self._waiting] + [self.pipeline.deadline() or float("inf")]
             self._expire_by(min(left))

@@ -449,6 +449,11 @@ class Driver:
         """A broker ended a connection that awaited nothing: it leaves, or refused a request that gets no reply."""
         self._metadata.refresh(self._clock())
 
+    def on_silence(self, node: NodeAddress, since: float, reason: KafkaException) -> None:
+        """A connection was given up for want of a reply: what the way to this broker lost, it lost for all of them."""
+        for connection in [c for (owner, _), c in self._connections.items() if owner == node.id]:
+            connection.doubt(since, reason)
+
     def _is_down(self, node_id: int) -> bool:
         connections = [c for (owner, _), c in self._connections.items() if owner == node_id]
         return any(c.failures for c in connections) and all(c.state is not ConnectionState.READY for c in connections)

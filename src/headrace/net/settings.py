@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from headrace.buffers import Lendable
-from headrace.errors import KafkaError
+from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.in_flight import ClientRequest
 from headrace.net.auth.mechanisms import MechanismSource, mechanism_source
 from headrace.net.stats import ClientStats, DirectExchange
@@ -210,6 +210,9 @@ class ConnectionOwner(Protocol):
 
     def on_hung_up(self) -> None:
         """The broker closed a connection that awaited no reply."""
+
+    def on_silence(self, node: NodeAddress, since: float, reason: KafkaException) -> None:
+        """A connection was given up because what was asked then, in monotonic seconds, got no reply."""
 
 
 def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> Connector:

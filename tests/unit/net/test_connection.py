@@ -58,6 +58,9 @@ class Owner:
     def on_hung_up(self) -> None:
         self.told.append(("hung up",))
 
+    def on_silence(self, node: NodeAddress, since: float, reason: KafkaException) -> None:
+        self.told.append(("silence", node.id, since))
+
     def all(self, what: str) -> list[Any]:
         return [entry[1:] for entry in self.told if entry[0] == what]
 
@@ -796,6 +799,7 @@ def test_a_reply_that_is_overdue_costs_the_connection_and_grace_puts_that_off(gr
         assert {error.code() for error in errors.values()} == {KafkaError._TIMED_OUT}
         assert all(error.maybe_applied for error in errors.values())
         assert f"HeartbeatRequest was not answered within {2 + grace_s:g} s" in errors["slow"].str()
+        assert len(bench.owner.all("silence")) == 1
         assert bench.broker.transports[-1].closed
 
     simulated(run)
@@ -835,6 +839,43 @@ def test_a_request_to_a_broker_that_reads_nothing_yet_is_not_late_for_that() -> 
         assert bench.owner.all("error") == []
         await asyncio.sleep(0.2)
         assert bench.broker.transports[-1].closed
+
+    simulated(run)
+
+
+GIVEN_UP = KafkaException(KafkaError(KafkaError._TIMED_OUT, "another one was given up"))
+
+
+@pytest.mark.parametrize(("asked_at", "stays"), [(4.0, True), (6.0, False)])
+def test_a_connection_is_given_up_with_another_one_unless_something_has_come_since(
+    asked_at: float, stays: bool
+) -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        start = bench.loop.time()
+        await asyncio.sleep(5.0)
+        bench.submit("answered")
+        await asyncio.sleep(0.001)
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        bench.submit("held back", 300.0)
+        bench.owner.told.clear()
+        bench.connection.doubt(start + asked_at, GIVEN_UP)
+        await asyncio.sleep(0.001)
+        assert [name for name, _ in bench.owner.all("error")] == ([] if stays else ["held back"])
+
+    simulated(run)
+
+
+def test_a_connection_that_nobody_uses_is_given_up_with_another_one_and_nobody_is_told() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        await asyncio.sleep(5.0)
+        bench.connection.doubt(bench.loop.time() - 1.0, GIVEN_UP)
+        await asyncio.sleep(0.001)
+        assert (bench.owner.told, bench.connection.state) == ([], ConnectionState.IDLE)
+        bench.submit("next")
+        await asyncio.sleep(0.001)
+        assert bench.owner.all("reply") == [("next", 27)]
 
     simulated(run)
 

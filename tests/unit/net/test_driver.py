@@ -22,6 +22,7 @@ from headrace.wire.messages.groups.classic_groups import (
     FindCoordinatorResponse,
     HeartbeatRequest,
     HeartbeatResponse,
+    JoinGroupRequest,
     ListGroupsRequest,
     ListGroupsResponse,
 )
@@ -83,6 +84,27 @@ def test_a_request_gets_its_reply_and_nothing_is_left_open() -> None:
         assert isinstance(reply, ListGroupsResponse)
         await core.close()
         assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())
+
+
+def test_what_a_broker_holds_back_is_not_waited_for_once_it_is_silent_on_another_connection() -> None:
+    async def run() -> None:
+        broker = ScriptedBroker(node1=("broker", 9092))
+        broker.on(HeartbeatRequest, HeartbeatResponse())
+        broker.on(JoinGroupRequest, SILENCE)
+        core = client(broker)
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        joining = Recorder([Send(1, JoinGroupRequest(group_id="g"), 300.0, context="join")])
+        core.add(joining)
+        while not broker.count(JoinGroupRequest):
+            await asyncio.sleep(0.001)
+        broker.on(HeartbeatRequest, SILENCE)
+        core.add(Recorder([Send(1, HEARTBEAT, 0.1)]))
+        await asyncio.wait_for(joining.done.wait(), 5)
+        [(_, error)] = joining.errors
+        assert (error.code(), error.maybe_applied) == (KafkaError._TIMED_OUT, True)
+        await core.close()
 
     asyncio.run(run())
 
