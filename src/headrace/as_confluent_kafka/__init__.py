@@ -20,12 +20,14 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 __all__ = ["install"]
 
 _PEER: Final = "confluent_kafka"
+_ON_PATH: Final = str(Path(__file__).parent / "on_path")
 
 
 class _Finder:
@@ -67,7 +69,9 @@ class _Loader:
 
 
 def install() -> None:
-    """Let `import confluent_kafka` give headrace, in this process and from now on. Doing so twice does no harm.
+    """Let `import confluent_kafka` give headrace, in this process and in those that multiprocessing starts from now on.
+
+    Doing so twice does no harm.
 
     Raises:
         ImportError: confluent_kafka was imported before: what has its names would go on with it.
@@ -78,3 +82,5 @@ def install() -> None:
                           "first import of it, or of a library that imports it", name=_PEER)
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
+    if _ON_PATH not in sys.path:
+        sys.path.insert(1, _ON_PATH)  # the first one is the program's own folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from headrace.as_confluent_kafka import install
@@ -32,8 +33,11 @@ def main(argv: Sequence[str]) -> None:
     sys.argv = [*program]
     if by_name:
         runpy.run_module(program[0], run_name="__main__", alter_sys=True)
-    else:
-        runpy.run_path(program[0], run_name="__main__")
+        return
+    file = Path(program[0])
+    if not sys.flags.safe_path:
+        sys.path[0] = str(file.resolve().parent)  # as Python has it: modules beside the program are found
+    runpy.run_path(str(file.absolute()), run_name="__main__")
 
 
 if __name__ == "__main__":

@@ -63,6 +63,41 @@ def test_a_program_runs_as_it_is(tmp_path, by_name):
     assert (done.returncode, done.stdout, done.stderr) == (0, "headrace ['-x', '1']\n", "")
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+@pytest.mark.parametrize("way", ["spawn", "forkserver"])
+def test_processes_that_a_program_starts_anew_run_on_headrace_too(tmp_path, way, by_name):
+    (tmp_path / "program.py").write_text(textwrap.dedent(f"""
+        import multiprocessing
+        from confluent_kafka.admin import AdminClient
+        import confluent_kafka
+
+        def work(names):
+            names.put(confluent_kafka.__name__)
+
+        if __name__ == "__main__":
+            context = multiprocessing.get_context("{way}")
+            names = context.Queue()
+            worker = context.Process(target=work, args=(names,))
+            worker.start()
+            print(names.get(timeout=50), AdminClient.__module__)
+            worker.join()
+    """))
+    done = subprocess.run([sys.executable, "-m", "headrace.as_confluent_kafka", *(["-m"] if by_name else []),
+                           "program" if by_name else "program.py"], cwd=tmp_path, capture_output=True, text=True,
+                          timeout=60)
+    assert (done.stdout, done.stderr) == ("headrace headrace.client.admin.admin_client\n", "")
+
+
+def test_a_program_finds_the_modules_beside_it_and_its_own_place(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "beside.py").write_text("NAME = 'beside'\n")
+    (folder / "program.py").write_text("import beside, sys\nprint(beside.NAME, __file__, sys.path[0])\n")
+    done = subprocess.run([sys.executable, "-m", "headrace.as_confluent_kafka", "folder/program.py"], cwd=tmp_path,
+                          capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == (f"beside {folder / 'program.py'} {folder.resolve()}\n", "")
+
+
 @pytest.mark.parametrize("arguments", [[], ["-m"], ["--help"]])
 def test_without_a_program_the_usage_is_shown(arguments):
     done = subprocess.run([sys.executable, "-m", "headrace.as_confluent_kafka", *arguments], capture_output=True,
