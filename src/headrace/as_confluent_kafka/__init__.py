@@ -27,6 +27,8 @@ from typing import Any, Final
 __all__ = ["install"]
 
 _PEER: Final = "confluent_kafka"
+_API: Final = "2.16.1"
+"""Whose API headrace has: libraries ask for it, to know what they may call."""
 _ON_PATH: Final = str(Path(__file__).parent / "on_path")
 
 
@@ -82,5 +84,6 @@ def install() -> None:
                           "first import of it, or of a library that imports it", name=_PEER)
     if _Finder not in sys.meta_path:
         sys.meta_path.insert(0, _Finder)
+    vars(import_module("headrace"))["__version__"] = _API
     if _ON_PATH not in sys.path:
         sys.path.insert(1, _ON_PATH)  # the first one is the program's own folder

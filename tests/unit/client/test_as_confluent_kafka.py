@@ -36,6 +36,29 @@ def test_each_module_is_ours_under_the_name_of_the_peer():
     """)
 
 
+def test_libraries_that_ask_for_the_version_find_that_of_the_api():
+    import confluent_kafka
+    done = run("""
+        import headrace, headrace.as_confluent_kafka
+        headrace.as_confluent_kafka.install()
+        import confluent_kafka
+        print(confluent_kafka.__version__, confluent_kafka.version(), confluent_kafka.libversion()[1] >> 16)
+    """)
+    there = confluent_kafka.__version__
+    assert done.stdout.split() == [there, there, str(confluent_kafka.libversion()[1] >> 16)]
+
+
+def test_a_broker_is_told_the_version_of_headrace_whatever_libraries_are_told():
+    run("""
+        import headrace, headrace.as_confluent_kafka
+        own = headrace.__version__
+        headrace.as_confluent_kafka.install()
+        from headrace.client.admin.cluster_calls import _ask_versions
+        from headrace.client.registry.http_transport import _READ
+        assert _ask_versions().client_software_version == own and _READ["User-Agent"] == f"headrace/{own}"
+    """)
+
+
 def test_a_module_that_is_not_here_is_said_to_be_missing():
     done = run("""
         import headrace.as_confluent_kafka
