@@ -71,6 +71,21 @@ def test_several_writes_and_the_offsets_of_the_source_are_one_transaction_that_i
     assert "@from" in json.loads((tmp_path / "q1/offsets/1").read_text().splitlines()[-1])
 
 
+def test_offsets_are_found_in_a_log_that_has_sources_by_name_too(spark, brokers, filled, make_topic, tmp_path):
+    out = make_topic(2)
+    setting = "spark.sql.streaming.offsetLog.formatVersion"  # needed for readStream.name()
+    spark.conf.set(setting, "2")
+    try:
+        run(spark, brokers, filled, tmp_path / "q5", lambda rows, _, sink: sink.write(rows.select("value"), topic=out),
+            groupId="g2-" + filled)
+    finally:
+        spark.conf.unset(setting)
+    assert committed(spark, brokers, out) == Counter(range(COUNT))
+    with Consumer({"bootstrap.servers": brokers, "group.id": "g2-" + filled}) as consumer:
+        found = consumer.committed([TopicPartition(filled, 0), TopicPartition(filled, 1)], 30)
+    assert [each.offset for each in found] == [COUNT // 2, COUNT // 2]
+
+
 def test_a_handler_that_fails_each_time_fails_the_query_and_leaves_nothing(
     spark, brokers, filled, make_topic, tmp_path
 ):

@@ -22,6 +22,8 @@ from headrace.spark.plan import Offsets, parse_offsets
 __all__ = ["StreamOfBatch"]
 
 _DIGEST_BYTES: Final = 10
+_BY_NAME: Final = "OffsetMap"
+"""Spark's class for the offsets of a query whose sources have names, or whose log has version 2 by a setting."""
 
 
 class StreamOfBatch:
@@ -81,11 +83,19 @@ class StreamOfBatch:
         logged = None if execution is None else execution.offsetLog().get(batch_id)
         if logged is None or not logged.isDefined():
             return []
-        sources = logged.get().offsets()
-        found = (sources.apply(place) for place in range(sources.size()))
-        return [each.get().json() if each.isDefined() else "" for each in found]
+        return [each.get().json() if each.isDefined() else "" for each in _of_sources(logged.get())]
 
     def _execution(self) -> Any:
         """The running query; None when it has ended. A micro-batch's session is a copy, and knows no queries itself."""
         running = self._session.sharedState().activeStreamingQueries()
         return running.get(self._java.util.UUID.fromString(self.query_id))
+
+
+def _of_sources(logged: Any) -> list[Any]:
+    """What is logged for each source: in the sources' order, or by their names where the log has these (version 2)."""
+    if logged.getClass().getSimpleName() == _BY_NAME:
+        by_name = logged.offsetsMap()
+        names = by_name.keys().toSeq()
+        return [by_name.apply(name) for name in sorted(names.apply(place) for place in range(names.size()))]
+    in_order = logged.offsets()
+    return [in_order.apply(place) for place in range(in_order.size())]

@@ -32,10 +32,21 @@ class Some:
         return self._values[place]
 
 
+def entry(logged):
+    """One of the offset log: a Seq, or a Map where sources have names."""
+    kind = "OffsetMap" if isinstance(logged, dict) else "OffsetSeq"
+    given = SimpleNamespace(getClass=lambda: SimpleNamespace(getSimpleName=lambda: kind))
+    if kind == "OffsetSeq":
+        given.offsets = lambda: logged
+    else:
+        keys = SimpleNamespace(toSeq=lambda: Some(*logged))
+        given.offsetsMap = lambda: SimpleNamespace(keys=lambda: keys, apply=logged.__getitem__)
+    return given
+
+
 def frame(query="q", active=True, logged=None):
     """A micro-batch of a query, with what its offset log has by number."""
-    log = SimpleNamespace(get=lambda batch: Some(SimpleNamespace(offsets=lambda: logged[batch])) if batch in logged
-                          else Some())
+    log = SimpleNamespace(get=lambda batch: Some(entry(logged[batch])) if batch in logged else Some())
     execution = SimpleNamespace(isActive=lambda: active, offsetLog=lambda: log)
     queries = {"uuid of q": execution}
     java = SimpleNamespace(util=SimpleNamespace(UUID=SimpleNamespace(fromString="uuid of {}".format)))
@@ -60,6 +71,13 @@ def test_the_query_and_its_state_are_known():
 def test_the_ends_of_all_sources_are_the_logged_ones():
     logged = {4: Some(source('{"a": {"0": 7, "1": 9}, "@from": {"a": {"0": 1}}}'), Some(), source('{"b": {"0": 3}}'))}
     assert StreamOfBatch(frame(logged=logged)).end_offsets(4) == {("a", 0): 7, ("a", 1): 9, ("b", 0): 3}
+
+
+def test_the_ends_of_sources_with_names_are_the_logged_ones_in_whatever_order_they_are_told():
+    named = {"second": source('{"b": {"0": 3}}'), "first": source('{"a": {"0": 7}}'), "quiet": Some()}
+    stream = StreamOfBatch(frame(logged={4: named}))
+    assert stream.end_offsets(4) == {("a", 0): 7, ("b", 0): 3}
+    assert stream.digest(4) == StreamOfBatch(frame(logged={4: dict(sorted(named.items()))})).digest(4)
 
 
 def test_what_a_micro_batch_reads_has_a_digest_whatever_the_sources_are():
