@@ -29,6 +29,9 @@ __all__ = ["read_columns", "rows_of"]
 
 _ROWS: Final = 20_000
 """Rows of one Arrow batch at most: Spark is quickest between 5,000 and 50,000 and does not cut batches itself."""
+_BYTES: Final = 16 << 20
+"""About so many bytes at most, twice what a leader gives at once: compressed records may become 256 MiB, and Spark has
+a whole batch of each task in memory."""
 _GONE: Final = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION)
 _ANOTHER: Final = (KafkaError.UNKNOWN_TOPIC_ID, KafkaError.UNKNOWN_TOPIC_OR_PART)
 """The topic or partition is gone, says a broker; it may lag behind, so nothing is lost unless others say so too."""
@@ -144,8 +147,9 @@ def rows_of(fetched: FetchedRange, stop: int, columns: list[str]) -> Iterator[py
         batch = batch.select(columns)
         if "timestamp" in columns:
             _check_timestamps(batch.column("timestamp"), fetched, at, stop)
-        for row in range(0, batch.num_rows, _ROWS):
-            yield batch.slice(row, _ROWS)
+        rows = min(_ROWS, max(1, batch.num_rows * _BYTES // max(1, batch.nbytes)))
+        for row in range(0, batch.num_rows, rows):
+            yield batch.slice(row, rows)
         at = max(after, at + 1)
 
 

@@ -180,6 +180,14 @@ def test_bytes_like_those_of_a_timestamp_beyond_are_none() -> None:
         1000 * each for each in (0, 16, (1 << 63) // 1000, -((1 << 63) // 1000))]
 
 
+def test_records_that_were_compressed_to_little_come_in_batches_that_are_not_large() -> None:
+    data = b"".join(batch([(0, None, bytes(1_000_000), [])], base_offset=n, codec=4) for n in range(40))
+    assert len(data) < 1_000_000
+    found = list(rows_of(FetchedRange(data, 0, 40, None, 40, 0, "t", 0), 40, ["offset", "value"]))
+    assert [row for each in found for row in each.column("offset").to_pylist()] == list(range(40))
+    assert max(each.num_rows for each in found) <= 16
+
+
 def test_a_task_is_sure_of_a_deleted_topic_long_before_its_timeout(
     broker: EmbeddedBroker, topic: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
