@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from headrace.types.share import AcknowledgeType
 
 __version__ = "0.1.0"
-_RELEASE = __version__
+__release__ = __version__
 """What brokers and registries are told; `headrace.as_confluent_kafka` sets the other to what libraries look for."""
 
 _HOMES = {

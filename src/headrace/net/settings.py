@@ -266,7 +266,7 @@ def connection_settings(
         tls = tls_context(config)
     return ConnectionSettings(
         client_id=config["client.id"],
-        software_version=sys.modules["headrace"]._RELEASE,
+        software_version=sys.modules["headrace"].__release__,
         connector=connector or socket_connector(tls, config),
         clock=clock,
         jitter=jitter,

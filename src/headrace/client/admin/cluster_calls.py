@@ -178,4 +178,4 @@ class ClusterCalls(AdminArea):
 
 def _ask_versions() -> ApiVersionsRequest:
     return ApiVersionsRequest(client_software_name="headrace",
-                              client_software_version=sys.modules["headrace"]._RELEASE)
+                              client_software_version=sys.modules["headrace"].__release__)

@@ -30,8 +30,8 @@ _JSON = "application/vnd.schemaregistry.v1+json"
 _READ = {
     "Accept": f"{_JSON}, application/vnd.schemaregistry+json, application/json",
     "Accept-Encoding": "identity",  # what is read is what counts for its size
-    "User-Agent": f"headrace/{sys.modules['headrace']._RELEASE}",
-    "Confluent-Client-Version": f"python/{sys.modules['headrace']._RELEASE}",
+    "User-Agent": f"headrace/{sys.modules['headrace'].__release__}",
+    "Confluent-Client-Version": f"python/{sys.modules['headrace'].__release__}",
 }
 _WRITE = {**_READ, "Content-Type": _JSON, "Confluent-Accept-Unknown-Properties": "true"}
 _MOST_DOUBLINGS = 30
