@@ -1,9 +1,11 @@
 """A client's figures: `metrics()`, and these as JSON for `stats_cb`, under librdkafka's names (`types.metrics`).
 
 Counts are kept per request (`net.stats`) and per batch (here); the rest is looked up on request. Fields of
-librdkafka's that have no meaning here are left out, and none is added. Also hands throttling on to `throttle_cb`.
+librdkafka's that have no meaning here are left out of `metrics()`, and none is added. Also hands throttling on to
+`throttle_cb`.
 
-All on the loop. It must not know sockets. Source of the names: librdkafka, STATISTICS.md. Read next: `net.stats`.
+All on the loop. It must not know sockets. Source of the names: librdkafka, STATISTICS.md. Read next:
+`client.peer_statistics`.
 """
 
 from __future__ import annotations
@@ -101,7 +103,9 @@ class Statistics:
             "age": int((time.monotonic() - self._made_at) * 1e6), "replyq": self._waiting(),
             "tx": sum(b["tx"] for b in brokers.values()), "tx_bytes": sum(b["txbytes"] for b in brokers.values()),
             "rx": sum(b["rx"] for b in brokers.values()), "rx_bytes": sum(b["rxbytes"] for b in brokers.values()),
-            "metadata_cache_cnt": len(self._metadata.cluster.topics), "brokers": brokers}
+            "metadata_cache_cnt": len(self._metadata.cluster.topics), "simple_cnt": 0, "brokers": brokers, "topics": {},
+            "msg_cnt": 0, "msg_size": 0, "msg_max": 0, "msg_size_max": 0, "txmsgs": 0, "txmsg_bytes": 0, "rxmsgs": 0,
+            "rxmsg_bytes": 0}
 
     def _broker(self, counts: BrokerStats) -> BrokerMetrics:
         node = counts.node
@@ -129,8 +133,10 @@ class Statistics:
     def _emit(self) -> None:
         import json  # few programs ask for statistics
 
+        from headrace.client.peer_statistics import whole_statistics
+
         waits = self._latest is not None  # not polled since: what waits is replaced
-        self._latest = json.dumps(self.metrics(), separators=(",", ":"))
+        self._latest = json.dumps(whole_statistics(self.metrics()), separators=(",", ":"))
         if not waits:
             self._notify(self._call_stats)
         self._sleep()

@@ -171,7 +171,9 @@ class GroupMetrics(TypedDict):
 
 
 class Metrics(TypedDict, total=False):
-    """What `metrics()` returns and `stats_cb` gets as JSON.
+    """What `metrics()` returns; `stats_cb` gets it as JSON, with what `client.peer_statistics` adds.
+
+    Counts of records are 0 in a client that does not have them.
 
     Attributes:
         name: ``client.id#producer-1``: numbered in this process; client_id: `client.id`.
@@ -180,7 +182,7 @@ class Metrics(TypedDict, total=False):
             made.
         replyq: callbacks that wait for `poll()`.
         tx, tx_bytes, rx, rx_bytes: requests and replies of all brokers, and their bytes.
-        metadata_cache_cnt: topics that the client knows.
+        metadata_cache_cnt: topics that the client knows; simple_cnt: always 0.
         brokers: by `BrokerMetrics.name`; topics: by name.
         msg_cnt, msg_size: records that wait in a producer, from `produce()` to the report, and their memory in bytes.
         msg_max, msg_size_max: their limits, 0 for none.
@@ -203,6 +205,7 @@ class Metrics(TypedDict, total=False):
     rx: int
     rx_bytes: int
     metadata_cache_cnt: int
+    simple_cnt: int
     brokers: dict[str, BrokerMetrics]
     topics: dict[str, TopicMetrics]
     msg_cnt: int

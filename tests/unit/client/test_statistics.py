@@ -106,6 +106,7 @@ def test_every_name_is_one_of_librdkafkas(props) -> None:
     theirs, ours = sums[confluent_kafka.Producer], sums[Producer]
     assert ("topics", "*", "partitions", "*", "txmsgs") in ours
     assert ours <= theirs, ours - theirs
+    assert theirs - ours == {("eos", name) for name in ("txn_state", "txn_stateage", "txn_may_enq")}
 
 
 def test_every_name_of_a_consumer_is_one_of_librdkafkas(props) -> None:
@@ -123,6 +124,7 @@ def test_every_name_of_a_consumer_is_one_of_librdkafkas(props) -> None:
     for wanted in ("consumer_lag", "consumer_lag_stored", "ls_offset", "eof_offset", "leader_epoch", "fetch_state"):
         assert ("topics", "*", "partitions", "*", wanted) in ours
     assert ours <= theirs, ours - theirs
+    assert theirs == ours
 
 
 def test_stats_cb_gets_json_from_poll_every_interval(props) -> None:
