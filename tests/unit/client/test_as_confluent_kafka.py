@@ -1,5 +1,6 @@
 """Libraries that import confluent_kafka get headrace, in a process of their own each."""
 
+import multiprocessing
 import subprocess
 import sys
 import textwrap
@@ -37,15 +38,13 @@ def test_each_module_is_ours_under_the_name_of_the_peer():
 
 
 def test_libraries_that_ask_for_the_version_find_that_of_the_api():
-    import confluent_kafka
     done = run("""
-        import headrace, headrace.as_confluent_kafka
+        import headrace.as_confluent_kafka
         headrace.as_confluent_kafka.install()
         import confluent_kafka
         print(confluent_kafka.__version__, confluent_kafka.version(), confluent_kafka.libversion()[1] >> 16)
     """)
-    there = confluent_kafka.__version__
-    assert done.stdout.split() == [there, there, str(confluent_kafka.libversion()[1] >> 16)]
+    assert done.stdout.split() == ["2.16.1", "2.16.1", str(0x0210)]
 
 
 def test_a_broker_is_told_the_version_of_headrace_whatever_libraries_are_told():
@@ -87,7 +86,7 @@ def test_a_program_runs_as_it_is(tmp_path, by_name):
 
 
 @pytest.mark.parametrize("by_name", [False, True])
-@pytest.mark.parametrize("way", ["spawn", "forkserver"])
+@pytest.mark.parametrize("way", sorted({*multiprocessing.get_all_start_methods()} - {"fork"}))
 def test_processes_that_a_program_starts_anew_run_on_headrace_too(tmp_path, way, by_name):
     (tmp_path / "program.py").write_text(textwrap.dedent(f"""
         import multiprocessing
