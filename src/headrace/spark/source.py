@@ -76,13 +76,16 @@ _IDLE_S: Final = (0.1, 2.0)
 """How long Spark waits for an answer when there is nothing new: at first, for `processAllAvailable` to be over soon,
 and in the end, twice as long each time. Records, and `query.stop()`, end the wait."""
 _IDLE_WITH_STOP_FILE_S: Final = 0.25
-_OTHERS_S: Final = 0.1
+_OTHERS_S: Final = 0.05
 """Spark asks a query's sources one after the other, and a lone one again at once. Who is asked later than this has
-others beside it, which a long wait would keep from their records."""
+others beside it, which a long wait would keep from their records, or a trigger that asks at times of its own."""
 _SHARED_IDLE_S: Final = 0.5
 _SHARE_OF_QUIET: Final = 0.05
 """Beside others it waits for this share of the time in which none of them had records, within these limits: a query of
 several sources that has nothing to do is not to cost more than one with one."""
+_SHARE_OF_PERIOD: Final = 0.6
+"""It waits for no more than this share of the time from one question to the next: Spark warns that a batch falls behind
+whose source answers later than its trigger comes again."""
 _PAUSE_S: Final = 0.05
 """Between two looks while records come in that are not to be read yet."""
 _NO_LIMIT: Final = (1 << 63) - 1
@@ -287,6 +290,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._warned: list[str] = []
         self._idle_s = _IDLE_S[0]
         self._idle_since_s = float("inf")
+        self._waited_s = 0.0
         self._others_ran = False
         self._others_ran_s = float("-inf")
         self._last_batch_s = float("-inf")  # a query that starts takes what there is, as in Spark's connector
@@ -350,7 +354,8 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         logged = start if start is not None else self.initialOffset()
         self._check_start(logged)
         self._tell_group(logged)
-        until = time.monotonic() + self._patience_s()
+        began = time.monotonic()
+        until = began + self._patience_s()
         while not self._stopped:
             end = self._next_end(logged, limit)
             if end is not None:
@@ -362,6 +367,7 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None and self._commits is not None:
             self._commits.finish(self._cluster)
         self._idle_since_s = time.monotonic()
+        self._waited_s = self._idle_since_s - began
         return logged
 
     def _patience_s(self) -> float:
@@ -374,7 +380,9 @@ class StreamReader(_Tasks, DataSourceStreamReader, SupportsTriggerAvailableNow):
         if now - self._idle_since_s <= _OTHERS_S:
             return self._idle_s
         quiet_s = now - max(self._last_batch_s, self._others_ran_s)
-        return min(self._idle_s, max(_IDLE_S[0], min(quiet_s * _SHARE_OF_QUIET, _SHARED_IDLE_S)))
+        period_s = now - self._idle_since_s + self._waited_s
+        longest_s = min(quiet_s * _SHARE_OF_QUIET, period_s * _SHARE_OF_PERIOD, _SHARED_IDLE_S)
+        return min(self._idle_s, max(_IDLE_S[0], longest_s))
 
     def _has_news(self, until: float) -> bool:
         """Wait for records; False when the time is over."""

@@ -185,6 +185,20 @@ def test_a_quiet_source_does_not_keep_the_others_of_its_query_waiting(monkeypatc
     assert len(waits) == 5
 
 
+def test_a_source_that_a_trigger_asks_now_and_then_answers_before_it_asks_again(monkeypatch):
+    view, waits = FakeView(p0=(0, 5)), []
+    monkeypatch.setattr(view, "wait_for_records", lambda ends, timeout_s: waits.append(round(timeout_s, 2)))
+    reader = reader_on(view)
+    start = logged(reader.latestOffset(logged(reader.initialOffset()), ReadAllAvailable()))
+    for _ in range(6):  # by then a lone source would wait for two seconds
+        reader.latestOffset(start, ReadAllAvailable())
+    reader._last_batch_s -= 3600
+    for gap_s, waited_s in ((0.4, 0.1), (0.2, 0.3), (0.06, 0.14)):  # half a second from trigger to trigger, then less
+        reader._idle_since_s, reader._waited_s = reader._idle_since_s - gap_s, waited_s
+        reader.latestOffset(start, ReadAllAvailable())
+        assert waits.pop() == round(0.6 * (gap_s + waited_s), 2)
+
+
 def test_the_first_offset_is_resolved_once():
     view = FakeView(p0=(0, 5))
     reader = reader_on(view, startingOffsets="latest")
