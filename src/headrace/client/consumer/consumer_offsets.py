@@ -28,6 +28,8 @@ __all__ = ["ConsumerOffsets", "Partitions"]
 Partitions = list[TopicPartition]
 
 _LAST_COMMIT_TIMEOUT_S = 5.0
+_REBALANCE_COMMIT_TIMEOUT_S = 30.0
+"""A coordinator that died is replaced after 10 to 20; until then no rebalance goes on that could miss this member."""
 _COMMIT_TIMEOUT_S = 60.0
 _NOTHING_TO_COMMIT = KafkaError(KafkaError._NO_OFFSET, "Commit failed: no new offset is stored")
 
@@ -176,12 +178,12 @@ class ConsumerOffsets:
             raise CommitError(error, partitions)
         return partitions
 
-    async def settle(self) -> None:
+    async def settle(self, *, leaves: bool) -> None:
         """Wait, for a while, until all that was begun is committed, or will not be. What is on the wire is answered."""
         self.begin_commits()
         if self._begun and not self._machines.client.closed:
             self._settled = self._machines.client.future()
-            self._machines.group_offsets.hurry(self._machines.clock() + _LAST_COMMIT_TIMEOUT_S)
+            self._machines.group_offsets.hurry(self._machines.clock() + _patience_s(leaves))
             self._machines.wake()
             await self._settled
             self._settled = None
@@ -194,15 +196,19 @@ class ConsumerOffsets:
         for given in left:
             self._on_committed(given, KafkaError(KafkaError._DESTROY, "Commit failed: the consumer was closed"))
 
-    async def commit_stored(self) -> None:
-        """Commit before partitions are given up; a failure, which `on_commit` gets as well, stops nothing."""
+    async def commit_stored(self, *, leaves: bool) -> None:
+        """Commit before partitions are given up; a failure, which `on_commit` gets as well, stops nothing.
+
+        Args:
+            leaves: the group is left. In a rebalance there is more time: what is not committed is read twice.
+        """
         machines = self._machines
         if machines.group is None or not self._config["enable.auto.commit"] or machines.client.closed:
             return  # closed: in the callback in front of which this stands
         stored = self._subscription.to_commit()
         if stored:
             try:
-                self._on_committed(await self._commit_and_wait(stored, stored, _LAST_COMMIT_TIMEOUT_S), None)
+                self._on_committed(await self._commit_and_wait(stored, stored, _patience_s(leaves)), None)
             except KafkaException as failure:
                 self._on_committed(stored, failure.error)
 
@@ -307,6 +313,10 @@ class ConsumerOffsets:
         self._machines.wake()
         await answered
         return [answers[place] for place in range(len(partitions))]
+
+
+def _patience_s(leaves: bool) -> float:
+    return _LAST_COMMIT_TIMEOUT_S if leaves else _REBALANCE_COMMIT_TIMEOUT_S
 
 
 def _resolve(future: asyncio.Future[Any], value: Any) -> None:

@@ -115,9 +115,9 @@ class Rebalances:
     async def _complete(self, callback: Callback, event: Rebalance, commits: bool = True) -> None:
         """Do what the application's callback left undone, and let the group go on; once."""
         if event.change is Change.REVOKE and commits and not callback.completed:
-            await self._offsets.commit_stored()
+            await self._offsets.commit_stored(leaves=False)
             if self.handled:  # what the application has given up by itself
-                await self._offsets.settle()
+                await self._offsets.settle(leaves=False)
         if callback.completed:
             return
         callback.completed = True
@@ -192,8 +192,8 @@ class Rebalances:
         """
         machines, group = self._machines, self._machines.group
         if waits:
-            await self._offsets.commit_stored()
-            await self._offsets.settle()
+            await self._offsets.commit_stored(leaves=True)
+            await self._offsets.settle(leaves=True)
         self.handled, self.incremental = True, None  # a rebalance callback may have asked for this
         machines.subscription.assign([])
         machines.subscription.subscribe([])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -154,6 +155,29 @@ def test_what_no_coordinator_takes_is_waited_for_a_while_and_told(
         broker.clear_faults()
     assert [offset for _, offset in told] == [1, 2, 3]
     assert {error.code() for error, _ in told} == {headrace.KafkaError._TIMED_OUT}
+
+
+def test_a_rebalance_waits_longer_for_the_last_commit_and_nothing_is_read_twice(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.client.consumer.consumer_offsets._LAST_COMMIT_TIMEOUT_S", 0.3)
+    told: list[Any] = []
+    consumer = consumer_of(headrace, broker, told, **{"auto.commit.interval.ms": 600_000})
+    consumer.subscribe([TOPIC])
+    read = [consumer.poll(PATIENCE_S).offset() for _ in range(3)]
+    broker.add_fault(Fault(action=Action.ERROR, request=OffsetCommitRequest, times=None,
+                           error_code=headrace.KafkaError.COORDINATOR_LOAD_IN_PROGRESS))
+    recovers = threading.Timer(1.5, broker.clear_faults)
+    recovers.start()
+    try:
+        consumer.enforce_rebalance()
+        while len(read) < RECORDS and (message := consumer.poll(PATIENCE_S)) is not None:
+            read.append(message.offset())
+    finally:
+        recovers.join()
+        consumer.close()
+    assert read == [*range(RECORDS)]
+    assert (told[0][0], told[-1]) == (None, (None, RECORDS))
 
 
 @pytest.mark.parametrize("package", [headrace, confluent_kafka])
