@@ -18,14 +18,11 @@ import logging
 import random
 import sys
 import time
-from collections.abc import Callable
 
 from headrace.testing import EmbeddedBroker
 from tests.campaigns.waits import cancelled, producers, reading
-from tests.campaigns.waits.outcome import Outcome
 
-KINDS: dict[str, Callable[[str, random.Random], Outcome]] = {
-    "producers": producers.run, "reading": reading.run, "cancelled": cancelled.run}
+KINDS = {"producers": producers.Program, "reading": reading.Program, "cancelled": cancelled.Program}
 
 
 def main() -> int:
@@ -40,7 +37,7 @@ def main() -> int:
             if time.monotonic() > end or number == arguments.programs:
                 break
             drawn = random.Random(f"{kind} {arguments.seed} {number}")
-            outcome = KINDS[kind](broker.bootstrap_servers, drawn)
+            outcome = KINDS[kind](broker.bootstrap_servers, drawn).run()
             counts[kind] += 1
             slowest[kind] = max(slowest[kind], outcome.slowest_s)
             fault = outcome.fault(arguments.late)

@@ -42,8 +42,11 @@ class Program:
         self._writing = {"linger.ms": random.choice([0, 2]), "compression.type": random.choice(["none", "lz4"])}
         self._wrong = ""
 
-    async def run(self) -> Outcome:
+    def run(self) -> Outcome:
         """Read all of it, by calls most of which are cancelled."""
+        return asyncio.run(self._run())
+
+    async def _run(self) -> Outcome:
         writer = threading.Thread(target=self._write)
         writer.start()
         consumer, until = await self._consumer(), time.monotonic() + _GIVEN_UP_S
@@ -117,8 +120,3 @@ class Program:
         if offset != expected and not self._wrong:
             self._wrong = f"offset {offset} of partition {partition} came in place of {expected}"
         self._next[partition] += 1
-
-
-def run(bootstrap: str, random: Random) -> Outcome:
-    """One program."""
-    return asyncio.run(Program(bootstrap, random).run())

@@ -103,8 +103,3 @@ def _spin(seconds: float) -> None:
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
         pass
-
-
-def run(bootstrap: str, random: Random) -> Outcome:
-    """One program."""
-    return Program(bootstrap, random).run()

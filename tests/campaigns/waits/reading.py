@@ -162,8 +162,3 @@ class Program:
     async def _loop(self, consumer: AIOConsumer) -> None:
         async for message in consumer:
             self._take(message)
-
-
-def run(bootstrap: str, random: Random) -> Outcome:
-    """One program."""
-    return Program(bootstrap, random).run()
