@@ -5,12 +5,13 @@ Knows no clock and no randomness: the jitter is given. Source: KIP-144, KIP-580 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from headrace.config import Config
 from headrace.slotted import slotted
 
-__all__ = ["RetryPolicy", "backoff_s"]
+__all__ = ["Pauses", "RetryPolicy", "backoff_s"]
 
 _JITTER = 0.2
 _MAX_DOUBLINGS = 30
@@ -53,3 +54,29 @@ class RetryPolicy:
     def wait_s(self, failures: int) -> float:
         """Seconds to wait after so many failures in a row."""
         return backoff_s(failures, self.first_s, self.limit_s, self.jitter())
+
+
+class Pauses:
+    """The pauses of many that fail: what fails at the same moment is tried again at the same moment.
+
+    Else thousands of partitions whose broker has died would come back one by one, and be looked at each time.
+
+    Args:
+        wait_s: seconds of a pause by failures in a row, such as `RetryPolicy.wait_s`.
+    """
+
+    __slots__ = ("_now", "_until", "_wait_s")
+
+    def __init__(self, wait_s: Callable[[int], float]) -> None:
+        self._wait_s = wait_s
+        self._now = -math.inf
+        self._until: dict[int, float] = {}
+
+    def until(self, failures: int, now: float) -> float:
+        """When to try again after so many failures in a row, the last of them now."""
+        if now != self._now:
+            self._now, self._until = now, {}
+        until = self._until.get(failures)
+        if until is None:
+            until = self._until[failures] = now + self._wait_s(failures)
+        return until

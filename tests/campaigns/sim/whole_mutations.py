@@ -304,6 +304,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 _RARE = {
+    "A batch is reported once": 700,
     "Until the first batch is stored only one is in flight": 400,
     "Only one is in flight at first also after a long silence": 1500,
     "No batch goes five places beyond the oldest that is unresolved": 2000,

@@ -4,7 +4,7 @@ A broker has at most one request on the wire; it names what changed since the la
 (`machines.consumer.fetch_session`). As the broker may hold that one back, partitions that are assigned or sought
 meanwhile do not wait for it: one more request asks for them, beside it (decision 0032). A partition is left out while
 it is paused, backs off after an error, or has too much in the queue. Only partitions to which something has happened
-are looked at; all of them, when the assignment, a position or the picture of the cluster has changed. What is queued
+are looked at: its position, its topic, a pause that is over; all of them when brokers have come or gone. What is queued
 and what may come by requests on the wire stay within "queued.max.messages.kbytes", but for a reply of
 "max.partition.fetch.bytes" to each request, so that no broker has to wait for another. This module must not know what
 replies hold. Read next: `machines.consumer.fetcher`, which owns the plan.
@@ -12,12 +12,13 @@ replies hold. Read next: `machines.consumer.fetcher`, which owns the plan.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from headrace.config import Config
-from headrace.machines.backoff import RetryPolicy
+from headrace.machines.backoff import Pauses, RetryPolicy
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.fetch_session import FetchSession, SessionPartition
 from headrace.machines.consumer.subscription import Key, PartitionState, PositionPhase, Subscription
@@ -41,6 +42,8 @@ _FIRST_BACKOFF_S = 0.05
 _LEADERS_ONLY_S = 10.0
 """After a follower could not be read: a leader names it again until the controller has noticed, which takes 9 s."""
 _DEFAULT_LEASE_S = 300.0
+_SEARCH_OVER_S = 1.0
+"""After so long without a search for a leader the next one is not one in a row."""
 _NO_ID = UUID(int=0)
 
 
@@ -93,7 +96,7 @@ class FetchPlan:
         self._partition_bytes: int = config["max.partition.fetch.bytes"]
         self._budget: int = config["queued.max.messages.kbytes"] * 1024
         self._most_records: float = config["queued.min.messages"] or float("inf")
-        self._retries = RetryPolicy(_FIRST_BACKOFF_S, config.seconds("fetch.error.backoff.ms"), jitter)
+        self._pauses = Pauses(RetryPolicy(_FIRST_BACKOFF_S, config.seconds("fetch.error.backoff.ms"), jitter).wait_s)
         self._sessions: dict[int, FetchSession] = {}
         self._places: dict[Key, FetchSession] = {}  # where a partition is wanted or left out
         self._in_flight: dict[int, int] = {}  # by broker, most bytes that may come; by ~broker what comes beside that
@@ -102,6 +105,10 @@ class FetchPlan:
         self._again = self._everything = True
         self._seen = (-1, -1)
         self._most = 0
+        self._waiting: dict[float, dict[PartitionState, None]] = {}  # by when they are to be looked at again
+        self._cluster = metadata.cluster
+        self._search_at = -math.inf  # when leaders that are not known are looked for again
+        self._searches = 0
 
     def touch(self) -> None:
         """Something has changed: look at all partitions with the next `requests()`."""
@@ -195,27 +202,38 @@ class FetchPlan:
 
     def _pause(self, state: PartitionState, now: float) -> None:
         state.attempts += 1
-        state.retry_at = now + self._retries.wait_s(state.attempts)
+        state.retry_at = self._pauses.until(state.attempts, now)
 
     # Which partitions are wanted
 
     def _look_at_changes(self, seen: tuple[int, int], due: bool, now: float) -> None:
-        """Look at the partitions that were changed, or at all, if it was not only these that changed."""
+        """Look at the partitions that were changed, have moved or have waited; at all if others may be concerned."""
         before, self._seen = self._seen, seen
         states = self._subscription.states
         share = self._budget // (len(states) or 1)
         self._most = min(max(share, self._partition_bytes), _QUEUE_DEPTH * self._partition_bytes)
-        is_partial = not (self._everything or due) and seen[0] == before[0]
+        cluster, known = self._metadata.cluster, self._cluster
+        self._cluster = cluster
+        is_partial = not self._everything and cluster.nodes == known.nodes
         changed = self._subscription.changed_since(before[1]) if is_partial else None
         self._everything = False
         if changed is None:
             self._look_at_all(states, now)
-        else:
-            self.happened.extend(changed)
+            return
+        if cluster is not known:
+            topics, old = cluster.topics, known.topics
+            moved = {name for name in topics.keys() | old.keys() if topics.get(name) is not old.get(name)}
+            self.happened.extend(state for state in states.values() if state.topic in moved)
+        self.happened.extend(changed)
+        if due:
+            for when in [when for when in self._waiting if when <= now]:
+                self.happened.extend(self._waiting.pop(when))
+            self.deadline = min(self._waiting, default=None)
 
     def _look_at_all(self, states: Mapping[Key, PartitionState], now: float) -> None:
         self.happened.clear()
         self._places.clear()
+        self._waiting.clear()
         self.deadline = None
         for session in self._sessions.values():
             session.leave_all()
@@ -274,7 +292,7 @@ class FetchPlan:
     def _waits(self, state: PartitionState, now: float) -> bool:
         """The partition backs off, or has been read as far as it shall be."""
         if state.retry_at > now:
-            self._wake_at(state.retry_at)
+            self._wake_at(state.retry_at, state)
             return True
         return state.stop_offset is not None and state.fetch_offset >= state.stop_offset
 
@@ -282,18 +300,28 @@ class FetchPlan:
         """The preferred follower while there is one (KIP-392), else the leader, which must be looked for."""
         if state.replica >= 0:
             if now < state.replica_until and state.replica in self._metadata.cluster.nodes:
-                self._wake_at(state.replica_until)
+                self._wake_at(state.replica_until, state)
                 return state.replica
             state.replica = -1
         if leader is None and state.topic in self._metadata.cluster.topics:  # else it is asked for already
-            self._metadata.refresh(now)
-            if self._metadata.missing(state.topic, state.partition) is not None:  # perhaps for ever: ask less and less
-                self._pause(state, now)
-                self._wake_at(state.retry_at)
+            self._look_for_leaders(now)
+            self._wake_at(self._search_at, state)
         return leader
 
-    def _wake_at(self, when: float) -> None:
-        self.deadline = when if self.deadline is None else min(self.deadline, when)
+    def _look_for_leaders(self, now: float) -> None:
+        """Have the picture refreshed, less and less often: there may be none for ever."""
+        if now < self._search_at:
+            return
+        self._searches = 1 if now - self._search_at > _SEARCH_OVER_S else self._searches + 1
+        self._search_at = self._pauses.until(self._searches, now)
+        self._metadata.refresh(now)
+
+    def _wake_at(self, when: float, state: PartitionState) -> None:
+        waiting = self._waiting.get(when)
+        if waiting is None:
+            waiting = self._waiting[when] = {}
+            self.deadline = when if self.deadline is None else min(self.deadline, when)
+        waiting[state] = None
 
     # The requests
 

@@ -170,13 +170,13 @@ class GroupOffsets(Lookups):
         if isinstance(send.request, OffsetCommitRequest):
             self._make_up(now)
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
-                send.context.back_off(now, self._retries, error)
+                send.context.back_off(now, self._pauses, error)
             else:
                 self._fail(send.context, error)
             return
         for lookup in send.context[0]:
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
-                lookup.back_off(now, self._retries, error)
+                lookup.back_off(now, self._pauses, error)
             else:
                 self._refuse(lookup, error, now)
 
@@ -281,7 +281,7 @@ class GroupOffsets(Lookups):
                 self._refuse(lookup, KafkaError(code), now)
             else:
                 lookup.refused_as = question.member if action is OffsetErrorAction.RENEW else lookup.refused_as
-                lookup.back_off(now, self._retries, KafkaError(code) if code else None)
+                lookup.back_off(now, self._pauses, KafkaError(code) if code else None)
 
     # Commits
 
@@ -322,7 +322,7 @@ class GroupOffsets(Lookups):
         if actions - {OffsetErrorAction.FAIL} and now < commit.expires_at:
             if OffsetErrorAction.MOVED in actions:
                 self._finder.invalidate(now)
-            commit.back_off(now, self._retries, KafkaError(min(failed)))
+            commit.back_off(now, self._pauses, KafkaError(min(failed)))
             return
         for tp in commit.partitions:
             missing = KafkaError.UNKNOWN_TOPIC_OR_PART if tp.topic in commit.forgotten else KafkaError._NO_OFFSET

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from headrace.errors import KafkaError
-from headrace.machines.backoff import RetryPolicy
+from headrace.machines.backoff import Pauses, RetryPolicy
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.offset_error_actions import (
     OF_CONNECTIONS,
@@ -83,12 +83,12 @@ class Lookup:
         """Its partition."""
         return (self.topic, self.partition)
 
-    def back_off(self, now: float, retries: RetryPolicy, error: KafkaError | None = None) -> None:
+    def back_off(self, now: float, pauses: Pauses, error: KafkaError | None = None) -> None:
         """It is asked again after a pause."""
         self.flying = False
         self.attempts += 1
         self.last_error = error
-        self.not_before = now + retries.wait_s(self.attempts)
+        self.not_before = pauses.until(self.attempts, now)
 
     def next_step(self, now: float) -> float:
         """When time alone changes something for it."""
@@ -121,7 +121,7 @@ class Lookups:
         self._subscription = subscription
         self._phase = phase
         self._timeout_s = timeout_s
-        self._retries = retries
+        self._pauses = Pauses(retries.wait_s)
         self._open: dict[Lookup, None] = {}  # one of thousands is taken out as cheaply as one of two
         self._seen = -1
         self._deadline: float | None = None
@@ -162,7 +162,7 @@ class Lookups:
         if lookup.told != error:
             self._events.append(PositionFailed(lookup.topic, lookup.partition, error))
         lookup.told = error
-        lookup.back_off(now, self._retries, error)
+        lookup.back_off(now, self._pauses, error)
 
     def _answer(self, lookup: Lookup, offset: int = OFFSET_INVALID, leader_epoch: int = -1,
                 metadata: str | None = None, error: KafkaError | None = None) -> None:
@@ -234,7 +234,7 @@ class OffsetLookup(Lookups):
             lookup.seen = metadata.updates if lookup.seen < 0 else lookup.seen
             metadata.want_topics([lookup.topic])
             metadata.refresh(now)
-            lookup.back_off(now, self._retries)
+            lookup.back_off(now, self._pauses)
             lookup.leaderless = True
 
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
@@ -252,16 +252,16 @@ class OffsetLookup(Lookups):
                     self._refuse(lookup, KafkaError(data.error_code), now)
                 else:
                     self._metadata.refresh(now)
-                    lookup.back_off(now, self._retries, KafkaError(data.error_code))
+                    lookup.back_off(now, self._pauses, KafkaError(data.error_code))
         for lookup in waiting.values():
-            lookup.back_off(now, self._retries)
+            lookup.back_off(now, self._pauses)
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """Ask again, the leaders of that time, unless the error will not pass."""
         self._metadata.refresh(now)
         for lookup in send.context:
             if offset_error_action(OF_CONNECTIONS, error.code()) is OffsetErrorAction.RETRY:
-                lookup.back_off(now, self._retries, error)
+                lookup.back_off(now, self._pauses, error)
             else:
                 self._refuse(lookup, error, now)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.errors import KafkaError
-from headrace.machines.backoff import RetryPolicy
+from headrace.machines.backoff import Pauses
 from headrace.machines.consumer.subscription import Key
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
@@ -81,12 +81,12 @@ class PendingCommit:
         self._tenures.update(later._tenures)
         return True
 
-    def back_off(self, now: float, retries: RetryPolicy, error: KafkaError | None = None) -> None:
+    def back_off(self, now: float, pauses: Pauses, error: KafkaError | None = None) -> None:
         """It is tried again after a pause."""
         self.flying = False
         self.attempts += 1
         self.last_error = error
-        self.not_before = now + retries.wait_s(self.attempts)
+        self.not_before = pauses.until(self.attempts, now)
 
     def make_up(self, now: float) -> None:
         """It gets a little more time, once, if a request has used up all of it: its own, or the one in front of it."""

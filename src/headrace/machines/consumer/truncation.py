@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from headrace.errors import KafkaError
-from headrace.machines.backoff import RetryPolicy
+from headrace.machines.backoff import Pauses, RetryPolicy
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.offset_error_actions import (
     OF_CONNECTIONS,
@@ -90,7 +90,7 @@ class PositionCheck:
 
     def __init__(self, subscription: Subscription, metadata: Metadata, timeout_s: float, retries: RetryPolicy) -> None:
         self._subscription, self._metadata = subscription, metadata
-        self._timeout_s, self._retries = timeout_s, retries
+        self._timeout_s, self._pauses = timeout_s, Pauses(retries.wait_s)
         self._doubts: list[_Doubt] = []
         self._events: list[Event] = []
         self._seen = -1
@@ -162,7 +162,7 @@ class PositionCheck:
         self._metadata.refresh(now)
         doubt.flying = False
         doubt.attempts += 1
-        doubt.not_before = now + self._retries.wait_s(doubt.attempts)
+        doubt.not_before = self._pauses.until(doubt.attempts, now)
         self._deadline = min(doubt.not_before, self._deadline or doubt.not_before)
 
     def _on_end(self, doubt: _Doubt, end: EpochEndOffset, now: float) -> None:

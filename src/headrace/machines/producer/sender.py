@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from headrace.errors import KafkaError
+from headrace.machines.backoff import Pauses
 from headrace.machines.machine import REFUSALS, Effect, Event, Send
 from headrace.machines.producer.batch_queue import (
     BATCH_TRANSITIONS,
@@ -153,7 +154,7 @@ class Sender:
     ) -> None:
         self.failed: KafkaError | None = None
         self._batch_queues, self._sequences, self._leaders = batch_queues, sequences, leaders
-        self._limits, self._backoff_s = limits, backoff_s
+        self._limits, self._pauses = limits, Pauses(backoff_s)
         self._transactions = transactions
         self._load = BrokerLoad()
         self._lone = None if transactions is not None or limits.acks == 0 else LoneBatches(
@@ -447,8 +448,7 @@ class Sender:
         elif batch.deadline <= now:
             self._give_up(batch, self._timed_out(batch))
         else:
-            wait_s = 0.0 if at_once else self._backoff_s(batch.attempts - 1)
-            self._batch_queues.requeue(batch, now + wait_s)
+            self._batch_queues.requeue(batch, now if at_once else self._pauses.until(batch.attempts - 1, now))
 
     def _give_up(self, batch: ProducerBatch, error: KafkaError) -> None:
         if batch.maybe_stored and not error.maybe_applied:

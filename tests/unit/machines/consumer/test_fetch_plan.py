@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -33,15 +34,17 @@ SHARE_BYTES = 1000
 class Plan:
     """A plan for partitions of topic "t", each with its leader, and the request that was sent last to each broker."""
 
-    def __init__(self, leaders: dict[int, int], topic_id: UUID = TOPIC_ID, jitter: float = 0.5,
-                 **properties: Any) -> None:
+    def __init__(self, leaders: dict[int, int], topic_id: UUID = TOPIC_ID,
+                 jitter: Callable[[], float] = lambda: 0.5, **properties: Any) -> None:
         names = {name.replace("_", "."): value for name, value in properties.items()}
         config = Config(CONSUMER, {"bootstrap.servers": "h:1", **names})
         self.metadata = Metadata([("h", 1)])
         self.subscription = Subscription("", "earliest")
-        self.plan = FetchPlan(self.subscription, self.metadata, config, lambda: jitter)
+        self.plan = FetchPlan(self.subscription, self.metadata, config, jitter)
+        self.looked_at: list[int] = []
         self.topic_id = topic_id
         self.now = 100.0
+        self.nodes: tuple[int, ...] = (1, 2, 3)
         self.queued_bytes = 0
         self.lead(leaders)
         self.subscription.assign([TopicPartition("t", partition, 10 * partition) for partition in leaders])
@@ -51,11 +54,24 @@ class Plan:
         self.metadata.refresh(self.now)
         self.now += 10
         [asked] = self.metadata.poll(self.now)
-        self.metadata.on_reply(asked, MetadataResponse(
-            brokers=[MetadataResponseBroker(node_id=node, host="h", port=node) for node in (1, 2, 3)],
+        self.metadata.on_reply(asked, self.picture(leaders), self.now)
+
+    def picture(self, leaders: dict[int, int]) -> MetadataResponse:
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id=node, host="h", port=node) for node in self.nodes],
             topics=[MetadataResponseTopic(name="t", topic_id=self.topic_id, partitions=[
                 MetadataResponsePartition(partition_index=partition, leader_id=leader, leader_epoch=4)
-                for partition, leader in leaders.items()])]), self.now)
+                for partition, leader in leaders.items()])])
+
+    def note_looks(self) -> None:
+        """Have the partitions that are looked at in `looked_at`."""
+        place = self.plan._place
+
+        def placed(key: Key, state: PartitionState, now: float) -> FetchSession | None:
+            self.looked_at.append(key[1])
+            return place(key, state, now)
+
+        self.plan._place = placed  # type: ignore[method-assign]
 
     def state(self, partition: int = 0) -> PartitionState:
         return self.subscription.require("t", partition)
@@ -246,28 +262,21 @@ def test_whatever_changes_is_looked_at_with_the_next_request_and_nothing_else_is
 @pytest.mark.parametrize("change", ["seek", "pause", "resume", "assign", "unassign"])
 def test_where_one_partition_of_many_is_changed_the_others_are_not_looked_at(change: str) -> None:
     made = Plan(dict.fromkeys(range(1000), 1))
-    subscription, looked_at = made.subscription, list[int]()
-    place = made.plan._place
-
-    def placed(key: Key, state: PartitionState, now: float) -> FetchSession | None:
-        looked_at.append(key[1])
-        return place(key, state, now)
-
-    made.plan._place = placed  # type: ignore[method-assign]
+    subscription = made.subscription
     partition = TopicPartition("t", 7, 0)
     if change == "assign":
         subscription.remove([partition])
     elif change == "resume":
         subscription.set_paused([partition], True)
     made.plan.landed(made.one())
-    looked_at.clear()
+    made.note_looks()
     changes: dict[str, Callable[[], None]] = {
         "seek": lambda: subscription.seek("t", 7, 5), "pause": lambda: subscription.set_paused([partition], True),
         "resume": lambda: subscription.set_paused([partition], False),
         "assign": lambda: subscription.add([partition]), "unassign": lambda: subscription.remove([partition])}
     changes[change]()
     send = made.one()
-    assert looked_at == [7]
+    assert made.looked_at == [7]
     assert (7 in [asked.state.partition for asked in made.plan.landed(send).partitions.values()]) is (
         change in ("seek", "resume", "assign"))
 
@@ -276,7 +285,7 @@ def test_where_one_partition_of_many_is_changed_the_others_are_not_looked_at(cha
 def test_a_partition_that_fails_waits_longer_each_time_and_is_asked_for_when_the_deadline_has_come(
     jitter: float, spread: float
 ) -> None:
-    made = Plan({0: 1}, jitter=jitter, fetch_error_backoff_ms=300)
+    made = Plan({0: 1}, jitter=lambda: jitter, fetch_error_backoff_ms=300)
     waits = []
     for _ in range(5):
         made.plan.landed(made.one())
@@ -287,6 +296,28 @@ def test_a_partition_that_fails_waits_longer_each_time_and_is_asked_for_when_the
         made.now = made.plan.deadline
     assert waits == pytest.approx([spread * wait for wait in (0.05, 0.1, 0.2, 0.3, 0.3)])
     assert made.asked() == {1: [0]}
+    assert made.plan.deadline is None
+
+
+def test_what_fails_together_is_asked_for_together_again_and_nothing_else_is_looked_at() -> None:
+    jitters = itertools.count()
+    made = Plan(dict.fromkeys(range(1000), 1), jitter=lambda: next(jitters) * 0.618 % 1)
+    for failed in (range(10), range(10, 30)):
+        made.plan.landed(made.one())
+        for partition in failed:
+            made.plan.back_off(made.state(partition), made.now)
+        made.now += 0.02
+    made.one()
+    made.note_looks()
+    for failed in (range(10), range(10, 30)):
+        assert made.asked() == {}
+        assert made.plan.deadline is not None
+        made.now = made.plan.deadline
+        made.looked_at.clear()
+        again = made.one()
+        assert {partition for _, partition in again.context.partitions} == {*failed}
+        assert {*failed} <= {*made.looked_at} <= {*range(30)}
+        made.plan.landed(again)
     assert made.plan.deadline is None
 
 
@@ -390,18 +421,53 @@ def test_a_preferred_follower_is_read_while_its_time_lasts_and_it_is_there() -> 
     assert state.replica == -1
 
 
-def test_a_partition_that_its_topic_does_not_have_is_looked_for_less_and_less_often() -> None:
+def test_a_leader_that_is_not_known_is_looked_for_less_and_less_often_and_soon_again_later() -> None:
+    made = Plan({0: 1})
+    made.subscription.add([TopicPartition("t", 7, 0), TopicPartition("t", 8, 0)])
+    for _ in range(2):
+        pauses = []
+        for _ in range(6):
+            made.sends()
+            assert made.metadata.deadline() is not None  # the picture is asked for again
+            assert made.plan.deadline is not None
+            pauses.append(made.plan.deadline - made.now)
+            made.now = made.plan.deadline
+            [asked] = made.metadata.poll(made.now + 0.1)
+            made.metadata.on_reply(asked, made.picture({0: 1}), made.now)
+        assert pauses == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.5, 0.5])
+        made.now += 10
+
+
+def test_a_partition_whose_leader_turns_up_is_asked_for_at_once_though_it_was_looked_for_less_and_less_often() -> None:
     made = Plan({0: 1})
     made.subscription.add([TopicPartition("t", 7, 0)])
-    pauses = []
+    made.plan.landed(made.one())
     for _ in range(6):
-        assert made.asked() == ({1: [0]} if not pauses else {})
-        pauses.append(made.state(7).retry_at - made.now)
-        made.lead({0: 1})  # each picture that the brokers give is looked into
-    assert pauses == sorted(pauses)
-    assert pauses[-1] > 5 * pauses[0]
+        made.sends()
+        assert made.plan.deadline is not None
+        made.now = made.plan.deadline
     made.lead({0: 1, 7: 2})
-    assert made.asked() == {2: [7]}
+    assert made.asked()[2] == [7]
+
+
+def test_a_new_picture_has_only_the_partitions_of_topics_that_changed_looked_at_unless_brokers_did() -> None:
+    made = Plan(dict.fromkeys(range(1000), 1))
+    made.plan.landed(made.one())
+    made.note_looks()
+    made.metadata.want_topics(["t", "u"])
+    [asked] = made.metadata.poll(made.now)
+    made.metadata.on_reply(asked, MetadataResponse(
+        brokers=made.picture({}).brokers, topics=[MetadataResponseTopic(name="u", topic_id=UUID(int=8))]), made.now)
+    made.one()
+    assert made.looked_at == []
+    made.lead({**dict.fromkeys(range(1000), 1), 7: 2})
+    assert 7 in made.asked()[2]
+    assert sorted(made.looked_at) == [*range(1000)]
+    made.looked_at.clear()
+    made.nodes = (1, 2)
+    made.lead({**dict.fromkeys(range(1000), 1), 7: 2})
+    made.sends()
+    assert sorted(made.looked_at) == [*range(1000)]
 
 
 def test_a_follower_that_is_gone_from_the_cluster_is_left_for_the_leader() -> None:

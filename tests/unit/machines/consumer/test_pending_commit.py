@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import KafkaError
-from headrace.machines.backoff import RetryPolicy
+from headrace.machines.backoff import Pauses, RetryPolicy
 from headrace.machines.consumer.pending_commit import PendingCommit
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
@@ -59,7 +59,7 @@ def test_what_one_request_cannot_do_stays_apart(told: Told) -> None:
 def test_what_is_under_way_tried_again_or_partly_gone_takes_nothing_over(told: Told) -> None:
     flying, tried, forgotten = (commit(told, "a", (0, 1)) for _ in range(3))
     flying.flying = True
-    tried.back_off(0.0, RetryPolicy())
+    tried.back_off(0.0, Pauses(RetryPolicy().wait_s))
     forgotten.forgotten.add("t")
     for first in (flying, tried, forgotten):
         assert not first.join(commit(told, "b", (0, 2)))
