@@ -37,9 +37,10 @@ _PARTITION: Final = {
 def whole_statistics(metrics: Metrics) -> dict[str, Any]:
     """What `stats_cb` gets of a client's figures."""
     topics = metrics["topics"]
+    led = _led(topics)
     whole: dict[str, Any] = {
         **metrics, "topics": {name: _topic(topic, metrics["type"]) for name, topic in topics.items()},
-        "brokers": {name: _broker(broker, topics) for name, broker in metrics["brokers"].items()}}
+        "brokers": {name: _broker(broker, led) for name, broker in metrics["brokers"].items()}}
     if "eos" in metrics:
         whole["eos"] = {"idemp_stateage": 0, "epoch_cnt": 0, **metrics["eos"]}
     if "cgrp" in metrics:
@@ -47,12 +48,20 @@ def whole_statistics(metrics: Metrics) -> dict[str, Any]:
     return whole
 
 
-def _broker(broker: BrokerMetrics, topics: dict[str, TopicMetrics]) -> dict[str, Any]:
-    led = {f"{name}-{partition['partition']}": {"topic": name, "partition": partition["partition"]}
-           for name, topic in topics.items() for partition in topic["partitions"].values()
-           if partition["leader"] == broker["nodeid"] >= 0}
+def _led(topics: dict[str, TopicMetrics]) -> dict[int, dict[str, Any]]:
+    """The partitions of each leader, by its id."""
+    led: dict[int, dict[str, Any]] = {}
+    for name, topic in topics.items():
+        for partition in topic["partitions"].values():
+            number = partition["partition"]
+            led.setdefault(partition["leader"], {})[f"{name}-{number}"] = {"topic": name, "partition": number}
+    return led
+
+
+def _broker(broker: BrokerMetrics, led: dict[int, dict[str, Any]]) -> dict[str, Any]:
     windows = {name: _window(broker.get(name)) for name in ("int_latency", "outbuf_latency", "rtt", "throttle")}
-    return {**_BROKER, **broker, **windows, "toppars": led}
+    toppars = led.get(broker["nodeid"], {}) if broker["nodeid"] >= 0 else {}
+    return {**_BROKER, **broker, **windows, "toppars": toppars}
 
 
 def _topic(topic: TopicMetrics, kind: str) -> dict[str, Any]:
