@@ -282,10 +282,11 @@ class ProducerEngine:
     def _open_topics(self) -> None:
         """Records of topics that are known by now leave their waiting place; some fail; the rest is timed."""
         opened = len(self.accumulators.all)
-        self._fail(self.accumulators.on_cluster(self.client.metadata.cluster))
-        expired = self.accumulators.expired(time.monotonic(), self.client.metadata.last_error)
+        metadata, now = self.client.metadata, time.monotonic()
+        self._fail(self.accumulators.on_cluster(metadata.cluster))
+        expired = self.accumulators.expired(now, metadata.last_error, metadata.is_silent(now))
         self._fail(expired)
-        self.client.metadata.unwant({record.message.topic() or "" for record in expired})
+        metadata.unwant({record.message.topic() or "" for record in expired})
         if len(self.accumulators.all) > opened:
             self._driver.wake()
         if self._topic_timer is not None:

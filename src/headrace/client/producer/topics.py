@@ -138,6 +138,7 @@ class TopicAccumulators:
         self._cluster: Cluster | None = None  # as it was seen last
         self._infos: dict[str, TopicInfo] = {}  # of `all`: what their partitions are from
         self._missed: dict[str, float] = {}  # when brokers first answered that they do not have a topic
+        self._unanswered = False  # they may have it by now: they do not answer
 
     def append(
         self, topic: str, value: Any, key: Any, partition: int, timestamp_ms: int, headers: Any, callback: Any
@@ -254,8 +255,17 @@ class TopicAccumulators:
         elif made_anew:
             accumulator.shrink(len(info.partitions))
 
-    def expired(self, now: float, last_error: KafkaError | None = None) -> list[FailedRecord]:
-        """Records whose topic did not turn up in time; `last_error` is why the brokers could not be asked."""
+    def expired(
+        self, now: float, last_error: KafkaError | None = None, unanswered: bool = False
+    ) -> list[FailedRecord]:
+        """Records whose topic did not turn up in time.
+
+        Args:
+            now: monotonic seconds.
+            last_error: why the brokers could not be asked.
+            unanswered: they were asked again, and do not answer.
+        """
+        self._unanswered = unanswered
         return [failed for name in list(self._waiting) for failed in self._late(name, now, because(last_error))]
 
     def deadline(self) -> float | None:
@@ -264,8 +274,8 @@ class TopicAccumulators:
         return None if end == math.inf else end
 
     def _end(self, topic: str, record: _Waiting) -> float:
-        """When a record's wait ends. Brokers may have the topic until they answer that they do not."""
-        missed_at = self._missed.get(topic)
+        """When a record's wait ends. Brokers may have the topic until they answer that they do not, and answer still."""
+        missed_at = None if self._unanswered else self._missed.get(topic)
         unknown_at = math.inf if missed_at is None else max(missed_at, record.since) + self._propagation_s
         return min(record.since + self._timeout_s, unknown_at)
 
@@ -275,7 +285,8 @@ class TopicAccumulators:
             queue = self._waiting[topic]
             while queue and self._end(topic, queue[0]) <= now:
                 record = queue.popleft()
-                timed_out = record.cost_bytes is not None and topic not in self._missed  # no broker could be asked
+                asked = topic in self._missed and not self._unanswered
+                timed_out = record.cost_bytes is not None and not asked
                 waited = f"{now - record.since:.3g} s"
                 if (timed_out, waited) not in errors:  # a million records share them
                     what = "Message timed out: topic" if timed_out else "topic"

@@ -36,6 +36,7 @@ _NO_UUID = UUID(int=0)
 _AT_ONCE: Final = -math.inf
 _FIRST_BOOTSTRAP_ID = -1000
 _REQUEST_TIMEOUT_S = 30.0
+_SILENT_S = 3.0
 _FAILED_ROUNDS_BEFORE_REBOOTSTRAP = 2
 _CREATES_NOTHING_FROM = 4
 LAGGING_S: Final = 5.0
@@ -260,6 +261,10 @@ class Metadata:
         topics = {**self.cluster.topics, topic: replace(info, partitions={**info.partitions, partition: moved})}
         self._replace(replace(self.cluster, nodes=nodes, topics=topics))
         return True
+
+    def is_silent(self, now: float) -> bool:
+        """The brokers have been asked for a while and do not answer: the picture may be out of date."""
+        return self._seeking_since is not None and now - self._seeking_since > _SILENT_S
 
     def poll(self, now: float) -> Iterable[Send]:
         """Ask when it is time, one request at once."""

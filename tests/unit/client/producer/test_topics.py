@@ -103,6 +103,30 @@ def test_a_topic_that_the_brokers_do_not_have_fails_its_records_after_its_own_ti
     assert len(around.made.expired(deadline + 1)) == 1
 
 
+def test_a_topic_that_brokers_did_not_have_is_waited_for_while_they_do_not_answer_any_more():
+    around = topics(message_timeout_ms=60_000, topic_metadata_propagation_max_ms=1000)
+    missing = cluster(0, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    append(around)
+    around.made.on_cluster(missing)
+    passed = around.made.deadline()
+    assert around.made.expired(passed, unanswered=True) == []
+    assert around.made.deadline() > passed + 50  # no turn of the loop in vain
+    (failed,) = around.made.expired(around.made.deadline(), unanswered=True)
+    assert failed.message.error() == KafkaError._MSG_TIMED_OUT
+
+
+def test_an_answer_that_there_is_still_no_topic_fails_the_records_that_waited_for_one():
+    around = topics(topic_metadata_propagation_max_ms=1000)
+    missing = cluster(0, KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+    append(around)
+    around.made.on_cluster(missing)
+    passed = around.made.deadline()
+    assert around.made.expired(passed + 1, unanswered=True) == []
+    around.made.on_cluster(missing)
+    (failed,) = around.made.expired(passed + 2)
+    assert failed.message.error() == KafkaError._UNKNOWN_TOPIC
+
+
 def test_records_without_a_time_limit_wait_for_brokers_for_ever():
     around = topics(message_timeout_ms=0)
     append(around)

@@ -584,6 +584,21 @@ def test_the_time_without_metadata_counts_from_the_first_request_whatever_became
     assert set(metadata.cluster.nodes) == {-1000, -1001}
 
 
+def test_brokers_are_silent_that_were_asked_a_while_ago_whether_they_failed_or_say_nothing() -> None:
+    metadata = machine()
+    metadata.want_topics(["t"])
+    exchange(metadata, reply(topic("t", error_code=KafkaError.UNKNOWN_TOPIC_OR_PART)), now=0.0)
+    assert not metadata.is_silent(100.0)  # nobody was asked
+    send = ask(metadata, now=1.0)
+    assert send is not None
+    assert not metadata.is_silent(3.0)
+    assert metadata.is_silent(5.0)
+    metadata.on_error(send, KafkaError(KafkaError._TIMED_OUT), now=31.0)
+    assert metadata.is_silent(31.0)
+    exchange(metadata, reply(topic("t")), now=33.0)
+    assert not metadata.is_silent(33.0)
+
+
 def test_an_answer_that_comes_too_late_is_taken_and_the_newer_request_goes_on() -> None:
     metadata = machine(rebootstrap_after_s=0.0, refresh_s=None)
     exchange(metadata, reply(), 0.0)
