@@ -274,7 +274,7 @@ class TopicAccumulators:
         return None if end == math.inf else end
 
     def _end(self, topic: str, record: _Waiting) -> float:
-        """When a record's wait ends. Brokers may have the topic until they answer that they do not, and answer still."""
+        """When a record's wait ends. Brokers may have the topic until they say that they do not, and answer still."""
         missed_at = None if self._unanswered else self._missed.get(topic)
         unknown_at = math.inf if missed_at is None else max(missed_at, record.since) + self._propagation_s
         return min(record.since + self._timeout_s, unknown_at)
