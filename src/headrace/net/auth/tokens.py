@@ -75,6 +75,7 @@ class TokenSource:
         self._lock = asyncio.Lock()
         self._token: Token | None = None
         self._refresh_at = -math.inf  # wall clock
+        self._grows_old_at = -math.inf  # the same by the clock that nobody sets back; that one may stop in a sleep
         self._retry_at = -math.inf
         self._failures = 0
         self._error: KafkaException | None = None
@@ -86,14 +87,14 @@ class TokenSource:
             KafkaException: there is none: `_AUTHENTICATION` when it was refused, `_TRANSPORT` when there was no answer.
         """
         async with self._lock:
-            if self._token is None or self._wall() >= self._refresh_at:
+            if self._wall() >= self._refresh_at or self._clock() >= self._grows_old_at:
                 await self._renew()
             assert self._token is not None
             return self._token
 
     async def _renew(self) -> None:
         if self._clock() >= self._retry_at:
-            asked_at = self._wall()
+            asked_at, started_at = self._wall(), self._clock()
             try:
                 token = await self._fetch()
                 if token.expires_at <= self._wall():
@@ -105,7 +106,8 @@ class TokenSource:
                 self._retry_at = self._clock() + backoff_s(self._failures, *self._backoff, self._jitter())
             else:
                 self._token, self._failures, self._error = token, 0, None
-                self._refresh_at = asked_at + (token.expires_at - asked_at) * self._refresh_factor
+                use_s = (token.expires_at - asked_at) * self._refresh_factor
+                self._refresh_at, self._grows_old_at = asked_at + use_s, started_at + use_s
                 return
         if self._token is None or self._token.expires_at <= self._wall():
             assert self._error is not None

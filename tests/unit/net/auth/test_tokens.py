@@ -20,18 +20,21 @@ class Provider:
     """Gives numbered tokens that live 100 s, or fails."""
 
     def __init__(self) -> None:
-        self.now = 0.0
+        self.now = self.set_back = 0.0
         self.asked = 0
         self.failure: KafkaException | None = None
-        self.source = TokenSource(self.fetch, lambda: self.now, lambda: 0.5, wall=lambda: self.now,
+        self.source = TokenSource(self.fetch, lambda: self.now, lambda: 0.5, wall=self.wall,
                                   backoff_s=(1.0, 4.0))
+
+    def wall(self) -> float:
+        return self.now - self.set_back
 
     async def fetch(self) -> Token:
         await asyncio.sleep(0)
         self.asked += 1
         if self.failure is not None:
             raise self.failure
-        return Token(f"t{self.asked}", self.now + 100)
+        return Token(f"t{self.asked}", self.wall() + 100)
 
     def get(self) -> str:
         return asyncio.run(self.source.get()).value
@@ -47,6 +50,17 @@ def test_a_token_is_shared_until_80_percent_of_its_life_is_over() -> None:
     provider.now = 79.9
     assert provider.get() == "t1"
     provider.now = 80
+    assert provider.get() == "t2"
+
+
+@pytest.mark.parametrize("set_back", [3600.0, -79.0])
+def test_a_token_is_renewed_in_time_although_the_machines_clock_was_set_meanwhile(set_back: float) -> None:
+    provider = Provider()
+    assert provider.get() == "t1"
+    provider.set_back = set_back
+    provider.now = 1 if set_back < 0 else 80
+    assert provider.get() == "t2"
+    provider.now += 79
     assert provider.get() == "t2"
 
 
