@@ -28,11 +28,18 @@ def duration(text: str) -> tuple[int, str] | None:
 
 
 class Section:
-    """One table of the file: keys are taken out, what is left over is a mistake."""
+    """One table of the file: keys are taken out, what is left over is a mistake.
 
-    def __init__(self, values: Mapping[str, Any], where: str) -> None:
+    Args:
+        values: what is in it.
+        where: it stands, for people.
+        path: its name in the file, with those of the tables around it; empty for the file.
+    """
+
+    def __init__(self, values: Mapping[str, Any], where: str, path: str = "") -> None:
         self.left = dict(values)
         self.where = where
+        self._around, self._prefix = (f"{where}: ", f"{path}.") if path else ("", "")
         self.asked: list[str] = []
 
     def _take(self, key: str) -> Any:
@@ -91,17 +98,18 @@ class Section:
 
     def table(self, key: str) -> Section:
         """A table under a key; an empty one when it is not there."""
-        value = self._take(key)
+        value, path = self._take(key), self._prefix + key
         if not isinstance(value, dict | None):
-            raise ConfigError(f"{self.where}: {key} must be a table, [{key}]")
-        return Section(value or {}, f"[{key}]")
+            raise ConfigError(f"{self.where}: {key} must be a table, [{path}]")
+        return Section(value or {}, f"{self._around}[{path}]", path)
 
     def tables(self, key: str) -> list[Section]:
         """A list of tables under a key."""
-        value = self._take(key) or []
+        value, path = self._take(key) or [], self._prefix + key
         if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise ConfigError(f"{self.where}: {key} must be a list of tables, [[{key}]]")
-        return [Section(each, f"[[{key}]] {each.get('name') or number}") for number, each in enumerate(value, 1)]
+            raise ConfigError(f"{self.where}: {key} must be a list of tables, [[{path}]]")
+        return [Section(each, f"{self._around}[[{path}]] {each.get('name') or number}", path)
+                for number, each in enumerate(value, 1)]
 
     def flat(self, key: str) -> dict[str, str]:
         """A table of settings; dotted names may be quoted or not, values become text, and lists have commas."""

@@ -1,5 +1,6 @@
 """Pipeline files: what a good one means, and the one line that each mistake gives."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,19 @@ def test_a_transaction_is_a_sink_of_several_topics():
         parse_pipeline(GOOD + "[[transaction]]\nfrom = 'totals'\nname = 'totals'")
     with pytest.raises(ConfigError, match=r"\[\[transaction\]\] both: from = 'total' names no source"):
         parse_pipeline(GOOD + "[[transaction]]\nfrom = 'total'\nname = 'both'\n[[transaction.write]]\ntopic = 'x'")
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("[[transaction]]\nfrom='totals'\nname='second'\n[[transaction.write]]\ntopic='a'\n[[transaction.write]]\nsqll='x'",
+     "[[transaction]] second: [[transaction.write]] 2: topic is missing"),
+    ("[[transaction]]\nfrom='totals'\nname='second'\nwrite='a'",
+     "[[transaction]] second: write must be a list of tables, [[transaction.write]]"),
+    ("[[sink]]\nfrom='totals'\ntopic='b'\noptions='x'", "[[sink]] 3: options must be a table, [sink.options]"),
+    ("[restart]\nattempt=1", "[restart]: unknown key 'attempt'"),
+])
+def test_a_mistake_in_a_table_within_a_table_is_found_by_both_names(text, said):
+    with pytest.raises(ConfigError, match="^pipeline: " + re.escape(said)):
+        parse_pipeline(GOOD + text)
 
 
 def test_a_guarantee_of_the_pipeline_is_that_of_its_topics():
