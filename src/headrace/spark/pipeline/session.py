@@ -36,6 +36,8 @@ _DEFAULTS: Final = {
     # Reports of finished batches are polled, and each costs calls into the JVM: a short ring is enough.
     "spark.sql.streaming.numRecentProgressUpdates": "20",
 }
+_ANALYSIS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Loggers of PySpark for what fails in a text of SQL, and in a call on a frame."""
 _LAST_BREATH_S: Final = 1.0
 _LOCAL_DEFAULTS: Final = {
     "spark.driver.host": "127.0.0.1",
@@ -92,15 +94,17 @@ def quiet_analysis() -> Iterator[None]:
     """PySpark logs failed analysis as JSON on the terminal, and Py4J a traceback when the JVM has ended, but not
     meanwhile: the error is shown in one line.
     """
-    logger, root = logging.getLogger("SQLQueryContextLogger"), logging.getLogger()
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
+    loggers, root = [logging.getLogger(name) for name in _ANALYSIS], logging.getLogger()
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     root.addFilter(_is_not_of_py4j)
     try:
         yield
     finally:
         root.removeFilter(_is_not_of_py4j)
-        logger.setLevel(before)
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
