@@ -18,7 +18,16 @@ from headrace.machines.backoff import backoff_s
 from headrace.machines.cluster.handshake import FIRST_VERSION, HandshakeRestartError
 from headrace.machines.cluster.in_flight import LAST_CORRELATION_ID, ClientRequest, InFlightRequests
 from headrace.machines.machine import Send, because
-from headrace.net.errors import Phase, connection_error, history, is_garbled, no_reply, request_error, setup_timeout
+from headrace.net.errors import (
+    CANCELLED,
+    Phase,
+    connection_error,
+    history,
+    is_garbled,
+    no_reply,
+    request_error,
+    setup_timeout,
+)
 from headrace.net.settings import (
     CONNECTION_TRANSITIONS,
     Borrower,
@@ -298,6 +307,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = reply_reader(self._settings.max_reply_bytes, known=self._traffic.rx > 0)
         self._opening = ConnectionSetup(self._settings, self.node, first_version, self)
         self.dialling = self._loop.create_task(self._connect())
+        self.dialling.add_done_callback(self._on_dialled)
         self._alarms.set(self._on_setup_timeout, self._settings.setup_timeout_s)
         self._alarms.set(self._on_late, _LATE_S)
 
@@ -316,6 +326,11 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:  # whatever the resolver, the socket or TLS raise ends this attempt
             if self.state is ConnectionState.DIALLING:
                 self._lost(error)
+
+    def _on_dialled(self, dialled: asyncio.Task[None]) -> None:
+        """A dial is over. Others than this connection may cancel it, with all tasks of their loop: dial again later."""
+        if dialled is self.dialling and dialled.cancelled() and self.state is ConnectionState.DIALLING:
+            self._lost(CANCELLED)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open (called by asyncio)."""
@@ -397,7 +412,8 @@ class Connection(asyncio.BufferedProtocol):
             self._outlet.lost()
         self._outlet = self._inlet = None
         self._traffic.disconnects += 1
-        self._lost(self._closing_for or exc)
+        cancelled = self.dialling is not None and self.dialling.cancelled()  # asyncio has closed what it had opened
+        self._lost(self._closing_for or (CANCELLED if cancelled else exc))
 
     # Ending: one way out, whatever the cause.
 
@@ -447,7 +463,9 @@ class Connection(asyncio.BufferedProtocol):
         calls, self._waiting = (*self.pipeline.drain(), *self._waiting), deque()
         for call in calls:
             self._owner.on_error(call, request_error(error, cause, written=call.correlation_id >= 0))
-        if not quiet:
+        if cause is CANCELLED:
+            pass
+        elif not quiet:
             self.last_error = request_error(error, cause, written=False)
             self._owner.on_lost(self.node, error)
         elif self._closing_for is None:

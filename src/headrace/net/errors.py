@@ -20,6 +20,7 @@ from headrace.machines.machine import REFUSALS, because
 from headrace.types.records import NodeAddress
 
 __all__ = [
+    "CANCELLED",
     "ErrorDeduplicator",
     "Phase",
     "connection_error",
@@ -64,6 +65,9 @@ _TLS_HINTS = (
     (("WRONG_VERSION", "RECORD_LAYER", "UNKNOWN_PROTOCOL"), 'the port may be plaintext: check "security.protocol"'),
 )
 """What to do, by parts of OpenSSL's reasons; the first that is found counts."""
+
+CANCELLED = KafkaException(KafkaError(KafkaError._TRANSPORT, "a task that opens the connection was cancelled"))
+"""Others than the client did so, with all tasks of their loop: it says nothing about the broker, and nobody is told."""
 
 
 class Phase(Enum):

@@ -9,13 +9,14 @@ It must not know requests. Read next: `machines.cluster.handshake`, which decide
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.machines.cluster.handshake import Handshake, Say, opening_frame
 from headrace.machines.cluster.sasl.exchange import Later
 from headrace.machines.machine import Send
-from headrace.net.errors import Phase
+from headrace.net.errors import CANCELLED, Phase
 from headrace.net.settings import ConnectionSettings
 from headrace.net.stream import FrameWriter
 from headrace.types.records import NodeAddress
@@ -118,7 +119,7 @@ class ConnectionSetup:
             raise ProtocolError("the broker sent more than it was asked during authentication")
         following = self.handshake.on_frame(frame)
         if callable(following):
-            self._thinking = self._loop.create_task(self._think(following))
+            self._think(self._answer(following))
         else:
             self._go_on(following)
 
@@ -127,6 +128,7 @@ class ConnectionSetup:
         for pending in (self._renewal, self._thinking):
             if pending is not None:
                 pending.cancel()
+        self._thinking = None
 
     def _send(self, following: Say) -> None:
         assert self._outlet is not None
@@ -144,14 +146,23 @@ class ConnectionSetup:
             self._renewal = self._loop.call_later(max(wait_s, self._wait_s), self._renew)
         self._owner.on_open()
 
-    async def _think(self, slow: Later) -> None:
+    def _think(self, work: Coroutine[Any, Any, None]) -> None:
+        self._thinking = self._loop.create_task(work)
+        self._thinking.add_done_callback(self._on_thought)
+
+    def _on_thought(self, thought: asyncio.Task[None]) -> None:
+        """Others than the connection may cancel it, with all tasks of their loop; nothing would follow."""
+        if thought is self._thinking and thought.cancelled():
+            self._owner.close(CANCELLED)
+
+    async def _answer(self, slow: Later) -> None:
         try:
             self._go_on(self.handshake.settle(await self._loop.run_in_executor(None, slow)))
         except Exception as error:  # whatever a mechanism's library raises ends this attempt
             self._owner.close(_failure(error))
 
     def _renew(self) -> None:
-        self._thinking = self._loop.create_task(self._authenticate_again())
+        self._think(self._authenticate_again())
 
     async def _authenticate_again(self) -> None:
         assert self._settings.mechanism is not None

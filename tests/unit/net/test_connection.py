@@ -936,6 +936,41 @@ def test_the_waits_between_attempts_double_up_to_their_limit() -> None:
     simulated(run)
 
 
+@pytest.mark.parametrize("stage", ["not begun", "dialling", "connected"])
+def test_a_dial_that_others_cancel_is_tried_again_and_nobody_is_told(stage: str) -> None:
+    """As programs do that cancel all tasks of their loop and then flush or commit; and `asyncio.run` as it ends."""
+    async def run() -> None:
+        bench = Bench()
+
+        async def never_returns(protocol: asyncio.BufferedProtocol, node: NodeAddress) -> None:
+            if stage == "connected":
+                bench.broker.on(ApiVersionsRequest, SILENCE)
+                await bench.broker.connector(protocol, node)
+            try:
+                await hang(protocol, node)
+            except asyncio.CancelledError:
+                for open_ in bench.broker.open[:]:  # as asyncio does
+                    open_.hang_up()
+                raise
+
+        bench.connector = never_returns
+        bench.submit("lost")
+        if stage != "not begun":
+            await asyncio.sleep(0.001)
+        assert bench.connection.dialling is not None
+        bench.connection.dialling.cancel()
+        await asyncio.sleep(0.001)
+        assert [entry[0] for entry in bench.owner.told] == ["error"], "a call may be made again"
+        healthy = Bench().broker
+        bench.connector = healthy.connector
+        bench.submit("again")
+        await asyncio.sleep(1.1)  # the first wait between attempts
+        assert bench.owner.all("reply") == [("again", 27)]
+        assert not bench.owner.all("lost")
+
+    simulated(run)
+
+
 def test_one_answer_ends_a_row_of_failures() -> None:
     async def run() -> None:
         bench = Bench(backoff_s=1.0, backoff_max_s=4.0)

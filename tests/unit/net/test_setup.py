@@ -12,7 +12,7 @@ from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.machines.cluster.handshake import FIRST_VERSION
 from headrace.machines.cluster.sasl.plain import Plain
 from headrace.machines.machine import Send
-from headrace.net.errors import Phase
+from headrace.net.errors import CANCELLED, Phase
 from headrace.net.settings import ConnectionSettings
 from headrace.net.setup import ConnectionSetup
 from headrace.testing.simulated_clock import SimulatedLoop
@@ -426,5 +426,19 @@ def test_what_is_thought_out_when_the_socket_is_gone_is_not_said() -> None:
         mechanism.may_go_on.set()
         await asyncio.sleep(0.02)
         assert (len(talk.said), talk.told) == (2, [])
+
+    asyncio.run(run())
+
+
+def test_a_step_that_others_cancel_closes_the_connection_which_would_wait_for_it() -> None:
+    async def run() -> None:
+        mechanism = Slow()
+        talk = await thinking(mechanism)
+        for task in asyncio.all_tasks() - {asyncio.current_task()}:
+            task.cancel()
+        mechanism.may_go_on.set()
+        while not talk.told:
+            await asyncio.sleep(0.001)
+        assert talk.told == [CANCELLED.error]
 
     asyncio.run(run())
