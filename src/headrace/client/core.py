@@ -10,8 +10,10 @@ import asyncio
 import logging
 import os
 import weakref
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any, Final, NoReturn, SupportsIndex
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine
+from contextlib import suppress
+from types import AsyncGeneratorType
+from typing import Any, Final, NoReturn, SupportsIndex, cast
 
 from headrace.client.cluster_metadata import ClusterMetadata, cluster_metadata
 from headrace.config import Config
@@ -27,7 +29,7 @@ from headrace.security import unheeded_security
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.schema import Request, Response
 
-__all__ = ["HANDLE_CLOSED", "ClientCore", "LiveClient", "metadata_from"]
+__all__ = ["HANDLE_CLOSED", "ClientCore", "LiveClient", "close_by_itself", "metadata_from"]
 
 HANDLE_CLOSED: Final = "Handle has been closed: make a new client"
 """What is said of a call that confluent_kafka has once for all clients: programs match its words."""
@@ -353,7 +355,7 @@ class ClientCore:
 
     def abandon(self) -> None:
         """The client was let go without being closed: close it without waiting. On the loop."""
-        self._closing = asyncio.get_running_loop().create_task(self.close(_LET_GO))
+        self._closing = close_by_itself(self.close(_LET_GO))
 
     async def _known(self, node_id: int, timeout_s: float) -> None:
         if node_id not in self.metadata.cluster.nodes:
@@ -386,6 +388,33 @@ class ClientCore:
 
     def _last_error(self) -> str:
         return f": {self._reported.str()}" if self._reported is not None else ""
+
+
+def close_by_itself(closing: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
+    """Close a client that was let go, on the running loop: to the end, or until the loop is about to be closed.
+
+    asyncio tells that nobody but asynchronous generators that have begun. A task would be left behind, and its sockets.
+    """
+    task = asyncio.get_running_loop().create_task(closing)
+    watch = cast("AsyncGeneratorType[None, None]", _end_of_loop(task))
+    _begin(watch.asend(None))
+    task.add_done_callback(lambda _: None if watch.ag_running else _begin(watch.aclose()))
+    return task
+
+
+async def _end_of_loop(task: asyncio.Task[object]) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait((task,))
+
+
+def _begin(work: Coroutine[Any, Any, object]) -> None:
+    """Do what is done without waiting."""
+    with suppress(StopIteration):
+        work.send(None)
 
 
 def _nothing() -> None:

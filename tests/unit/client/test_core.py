@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -11,7 +12,8 @@ from typing import Any, ClassVar
 import pytest
 
 from headrace import Producer
-from headrace.client.core import ClientCore, metadata_from
+from headrace.aio import AIOConsumer, AIOProducer, AIOShareConsumer
+from headrace.client.core import ClientCore, close_by_itself, metadata_from
 from headrace.config import ADMIN, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
@@ -386,3 +388,70 @@ def test_credentials_without_sasl_are_a_warning_and_the_client_goes_on(caplog: p
     assert [record.getMessage().partition(":")[0] for record in caplog.records] == [
         '"sasl.mechanism" is given and has no effect']
     assert "hunter2" not in caplog.text
+
+
+async def _begin_when_cancelled(begin: Callable[[], object]) -> None:
+    try:
+        await asyncio.get_running_loop().create_future()
+    finally:
+        asyncio.get_running_loop().call_soon(begin)
+
+
+def test_what_closes_by_itself_is_at_an_end_before_its_loop_is_closed() -> None:
+    ended: list[str] = []
+
+    async def closing() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("the socket is closed")
+
+    async def main() -> None:
+        last = asyncio.create_task(_begin_when_cancelled(lambda: close_by_itself(closing())))
+        await asyncio.sleep(0)
+        assert not last.done()
+
+    asyncio.run(main())
+    assert ended == ["the socket is closed"]
+
+
+def test_what_closes_by_itself_leaves_nothing_on_the_loop() -> None:
+    async def closing() -> int:
+        await asyncio.sleep(0)
+        return 5
+
+    async def main() -> None:
+        assert await close_by_itself(closing()) == 5
+        await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", [AIOConsumer, AIOShareConsumer, AIOProducer])
+def test_a_client_in_a_task_that_ends_with_the_program_leaves_nothing_behind(
+    kind: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work(servers: str, begun: asyncio.Event) -> None:
+        client = kind({"bootstrap.servers": servers} | ({} if kind is AIOProducer else {"group.id": kind.__name__}))
+        if kind is AIOProducer:
+            await (await client.produce("t", b"v"))
+        else:
+            await client.subscribe(["t"])
+            await client.poll(0.2)
+        begun.set()
+        await asyncio.sleep(60)
+        await client.close()
+
+    async def main(servers: str) -> None:
+        begun = asyncio.Event()
+        task = asyncio.create_task(work(servers, begun))
+        await begun.wait()
+        assert not task.done()
+
+    with EmbeddedBroker(topics={"t": 1}) as broker:
+        for _ in range(3):
+            asyncio.run(main(broker.bootstrap_servers))
+            gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
