@@ -2650,8 +2650,10 @@ cdef class AIOProduceFastPath:
 
     cdef dict _open
     cdef object _otherwise, _wake, _make_future, _yield_to_loop
+    cdef int64_t _turn_ns
 
     def __init__(self, dict open not None, otherwise, wake, make_future, yield_to_loop):
+        self._turn_ns = headrace_now_ns()
         self._open = open
         self._otherwise = otherwise
         self._wake = wake
@@ -2666,6 +2668,7 @@ cdef class AIOProduceFastPath:
         cdef DeliveryFuture delivery
         cdef RecordAccumulator accumulator
         cdef int woken = -1
+        cdef int64_t now_ns
         if on_delivery is None:
             try:
                 found = self._open.get(topic)
@@ -2678,10 +2681,12 @@ cdef class AIOProduceFastPath:
                 pass  # what refused it once refuses it again
         if woken < 0:
             return self._otherwise(topic, value, key, partition, on_delivery, stamp, headers)
+        now_ns = headrace_now_ns()
         if woken:
             self._wake()
-            if accumulator.open_batches._full:
-                return yielded(self._yield_to_loop, delivery)
+        if (woken and accumulator.open_batches._full) or <uint64_t> (now_ns - self._turn_ns) >= TURN_NS:
+            self._turn_ns = now_ns
+            return yielded(self._yield_to_loop, delivery)
         accepted = Accepted.__new__(Accepted)
         accepted._delivery = delivery
         return accepted

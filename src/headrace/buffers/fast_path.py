@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Sized
 from contextlib import suppress
-from typing import Any
+from time import monotonic
+from typing import Any, Final
 
 from headrace.buffers.buffer_pool import FEW_MESSAGES, BufferPool
 from headrace.buffers.delivery_future import DeliveryFuture
@@ -19,6 +20,9 @@ from headrace.buffers.refusals import milliseconds
 from headrace.errors import BufferFullError
 
 __all__ = ["AIOProduceFastPath", "Accepted", "Polling", "ProduceFastPath", "ServeFastPath"]
+
+_TURNS_S: Final = 0.01
+"""How long `AIOProducer.produce` may take records before other tasks of the loop have a turn."""
 
 
 class ProduceFastPath:
@@ -165,10 +169,10 @@ class AIOProduceFastPath:
             that is not in `open`, with a callback, and for what is refused.
         wake: called when the loop has something to do.
         make_future: makes a future of the loop.
-        yield_to_loop: awaited when a batch is full: the loop needs a turn at least.
+        yield_to_loop: awaited when a batch is full, and every 10 ms: the loop needs a turn at least.
     """
 
-    __slots__ = ("_make_future", "_open", "_otherwise", "_wake", "_yield_to_loop")
+    __slots__ = ("_make_future", "_open", "_otherwise", "_turn_at", "_wake", "_yield_to_loop")
 
     def __init__(self, open: dict[str, Any], otherwise: Callable[..., Any], wake: Callable[[], object],
                  make_future: Callable[[], Any], yield_to_loop: Callable[[], Awaitable[None]]) -> None:
@@ -177,6 +181,7 @@ class AIOProduceFastPath:
         self._wake = wake
         self._make_future = make_future
         self._yield_to_loop = yield_to_loop
+        self._turn_at = monotonic() + _TURNS_S
 
     def produce(
         self,
@@ -202,8 +207,9 @@ class AIOProduceFastPath:
             return self._otherwise(topic, value, key, partition, on_delivery, stamp, headers)
         if woken:
             self._wake()
-            if accumulator.open_batches.full:
-                return _yielded(self._yield_to_loop, delivery)
+        if (woken and accumulator.open_batches.full) or monotonic() >= self._turn_at:
+            self._turn_at = monotonic() + _TURNS_S
+            return _yielded(self._yield_to_loop, delivery)
         return Accepted(delivery)
 
 

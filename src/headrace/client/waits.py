@@ -28,11 +28,13 @@ from headrace.net.thread import SLICE_S, LoopCall, LoopThread, too_late
 from headrace.slotted import slotted
 
 __all__ = [
-    "TURN", "DirectWait", "LoopWaits", "Meanwhile", "SteadyFuture", "Steps", "ThreadWaits", "Wait", "deadline",
-    "running_loop", "seconds", "submit", "threads_may_receive",
+    "TURN", "TURNS_S", "DirectWait", "LoopWaits", "Meanwhile", "SteadyFuture", "Steps", "ThreadWaits", "Wait",
+    "deadline", "running_loop", "seconds", "submit", "threads_may_receive",
 ]
 
 T = TypeVar("T")
+TURNS_S = 0.01
+"""How long calls of an asyncio client that need not wait may follow one another, before other tasks have a turn."""
 _MEANWHILE_S = 0.05
 _FINISHED = "FINISHED"
 _OVER = frozenset((_FINISHED, "CANCELLED", "CANCELLED_AND_NOTIFIED"))
@@ -413,6 +415,7 @@ class LoopWaits:
         self.loop = loop
         self.wakeup = _Wakeup()
         self._sleepers: dict[asyncio.Future[None], Callable[[], Any]] = {}
+        self._turn_at = 0.0
 
     def may_wait(self) -> bool:
         """True: a task may always wait."""
@@ -454,6 +457,13 @@ class LoopWaits:
         except StopIteration as ended:
             result: T = ended.value
             return result
+
+    async def give_turn(self) -> None:
+        """Let other tasks have a turn now and then, in front of what may be there at once."""
+        now = time.monotonic()
+        if now >= self._turn_at:
+            self._turn_at = now + TURNS_S
+            await asyncio.sleep(0)
 
     async def wait(self, wait: Wait) -> None:
         """Sleep until something has happened, or until the time is over. Others have a turn in any case."""

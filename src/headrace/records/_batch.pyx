@@ -1334,6 +1334,11 @@ cdef PySendResult send_next(PyObject *awaited, PyObject *value, PyObject **resul
 headrace_set_send(NextMessage, send_next)
 
 
+cdef inline double clock_s() except? -1.0:
+    cdef double now = headrace_monotonic()
+    return monotonic() if now < 0.0 else now
+
+
 @cython.final
 cdef class PollFastPath:
     """`Consumer.poll` while a batch lasts; see the plain twin."""
@@ -1342,20 +1347,26 @@ cdef class PollFastPath:
     cdef ReadPosition _state
     cdef object _group, _otherwise
     cdef bint _auto_store
-    cdef double _polled_at
+    cdef double _polled_at, _lasts_s, _opened_at
 
-    def __init__(self, otherwise):
+    def __init__(self, otherwise, double lasts_s=0.0):
         self._otherwise = otherwise
+        self._lasts_s = lasts_s
 
     @cython.critical_section
     def open(self, Cursor cursor not None, ReadPosition state not None, bint auto_store, group=None):
         self._state = state
         self._group = group
         self._auto_store = auto_store
+        if self._lasts_s > 0.0:
+            self._opened_at = clock_s()
         self._cursor = cursor
 
     @cython.critical_section
     def close(self):
+        self._close()
+
+    cdef inline void _close(self):
         self._cursor = None
         self._state = self._group = None
 
@@ -1363,22 +1374,23 @@ cdef class PollFastPath:
     cdef Message next(self):
         cdef Cursor cursor = self._cursor
         cdef Message message
-        cdef double now
+        cdef double now = 0.0
         if cursor is None:
             return None
+        if self._group is not None or self._lasts_s > 0.0:
+            now = clock_s()
+            if self._lasts_s > 0.0 and now - self._opened_at >= self._lasts_s:
+                self._close()
+                return None
         message = cursor.next_in_run()
         if message is None or cursor is not self._cursor:  # the collector may have run, and others with it
             return message
         self._state.position = cursor.position
         if self._auto_store:
             self._state.stored = cursor.position
-        if self._group is not None:
-            now = headrace_monotonic()
-            if now < 0.0:
-                now = monotonic()
-            if now - self._polled_at > NOTED_S:
-                self._polled_at = now
-                self._group.application_at = now
+        if self._group is not None and now - self._polled_at > NOTED_S:
+            self._polled_at = now
+            self._group.application_at = now
         return message
 
     def poll(self, consumer, timeout=-1):

@@ -240,11 +240,12 @@ class PollFastPath:
     Args:
         otherwise: called as otherwise(consumer, timeout), in the general way; returns a message or None. For
             `async for` it returns an awaitable of a message.
+        lasts_s: the general way comes again after so many seconds; 0 for as long as a batch lasts.
     """
 
     __slots__ = ("_otherwise",)
 
-    def __init__(self, otherwise: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, otherwise: Callable[[Any, Any], Any], lasts_s: float = 0.0) -> None:
         self._otherwise = otherwise
 
     def open(self, cursor: Cursor, state: ReadPosition, auto_store: bool, group: Any = None) -> None:

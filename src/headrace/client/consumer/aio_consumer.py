@@ -6,8 +6,6 @@ Read next: `client.consumer.consumer_engine`, then `machines.consumer.fetcher` f
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -19,7 +17,7 @@ from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_engine import ConsumerEngine
 from headrace.client.consumer.rebalance import RebalanceCallback
 from headrace.client.core import LiveClient
-from headrace.client.waits import LoopWaits, Steps, running_loop
+from headrace.client.waits import TURNS_S, LoopWaits, Steps, running_loop
 from headrace.records import Message, PollFastPath
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["AIOConsumer"]
 
 T = TypeVar("T")
-_TURNS_S = 0.01
-"""How long `async for` may hand out records that are there before other tasks of the loop have a turn."""
 
 
 class AIOConsumer(LiveClient):
@@ -59,8 +55,7 @@ class AIOConsumer(LiveClient):
         if executor is None and max_workers < 1:
             raise ValueError("max_workers must be at least 1")
         self._running = 0  # calls in which callbacks may run
-        self._turn_at = 0.0
-        self._fast_path = PollFastPath(AIOConsumer._next)
+        self._fast_path = PollFastPath(AIOConsumer._next, TURNS_S)
         self._loop = running_loop()
         self._waits = LoopWaits(self._loop)
         self._given = ApplicationCallbacks(self)
@@ -82,6 +77,7 @@ class AIOConsumer(LiveClient):
 
     async def _poll(self, timeout: float | None) -> Message | None:
         """`poll` in the general way; opens the fast path where only records are to be handed out next."""
+        await self._waits.give_turn()
         self._fast_path.close()
         message = self._engine.take_one()
         if message is None:
@@ -92,11 +88,7 @@ class AIOConsumer(LiveClient):
         return message
 
     async def _next(self, timeout: float | None) -> Message:
-        """The next message, in the general way. While records are there, other tasks have a turn now and then."""
-        now = time.monotonic()
-        if now >= self._turn_at:
-            self._turn_at = now + _TURNS_S
-            await asyncio.sleep(0)
+        """The next message, in the general way."""
         while (message := await self._poll(timeout)) is None:
             pass
         return message
@@ -111,6 +103,7 @@ class AIOConsumer(LiveClient):
 
     async def consume(self, num_messages: int = 1, timeout: float | None = -1) -> list[Message]:
         """As `Consumer.consume`, awaited. Nothing is lost when it is cancelled: the messages come again."""
+        await self._waits.give_turn()
         self._fast_path.close()
         messages: list[Message] = []
         if self._engine.take(messages, num_messages):
@@ -119,6 +112,7 @@ class AIOConsumer(LiveClient):
 
     async def consume_arrow(self, num_messages: int = 100_000, timeout: float | None = 1.0) -> ArrowBatch:
         """As `Consumer.consume_arrow`, awaited. Nothing is lost when it is cancelled: the records come again."""
+        await self._waits.give_turn()
         self._fast_path.close()
         return await self._run(self._engine.consume_arrow(num_messages, timeout))
 

@@ -140,6 +140,7 @@ class AIOProducer(LiveClient):
 
         The callback is called on the loop; it may be a coroutine function.
         """
+        await self._waits.give_turn()
         future: asyncio.Future[RecordMetadata] = self._waits.running_loop().create_future()
         return await self._run(self._calls.send_into(future, record, started(callback)))
 
@@ -153,6 +154,7 @@ class AIOProducer(LiveClient):
     ) -> int:
         """As `Producer.produce_batch`, awaited: it waits while the buffer is full."""
         default = callback or on_delivery or self._config["on_delivery"]
+        await self._waits.give_turn()
         return await self._run(self._calls.produce_batch(topic, messages, partition, default, self._sends.wanted))
 
     async def produce_arrow(
@@ -333,6 +335,7 @@ class _Sends:
     async def produce(self, topic: str, value: Any, key: Any, partition: int, on_delivery: Deliver | None,
                       timestamp: int, headers: Headers | None) -> asyncio.Future[Message]:
         """`AIOProducer.produce`, with everything that may be unusual."""
+        await self.calls.waits.give_turn()
         future = self.new_future()
         report = _Report(future, self.wanted(on_delivery or self._config["on_delivery"]))
         arguments = (topic, value, key, partition, timestamp, headers)

@@ -81,6 +81,35 @@ def test_async_for_gives_one_message_after_the_other(broker: EmbeddedBroker) -> 
     assert asyncio.run(main()) == [b"0", b"2", b"4", b"6", b"8"]
 
 
+@pytest.mark.parametrize("how", ["async for", "poll", "consume"])
+def test_other_tasks_have_turns_while_records_are_there_and_each_takes_long(broker: EmbeddedBroker, how: str) -> None:
+    """Or a member's heartbeats, and all else on its loop, would stand still for a whole batch, or for all of them."""
+    async def main() -> None:
+        async with AIOConsumer(properties(broker)) as reader:
+            await reader.assign([TopicPartition("t", 0, OFFSET_BEGINNING)])
+            assert await reader.poll(10) is not None  # the others of its batch are here
+            turns: list[int] = []
+            other = asyncio.create_task(_count_turns(turns))
+            for _ in range(3):
+                time.sleep(0.011)
+                if how == "async for":
+                    assert await anext(aiter(reader)) is not None
+                elif how == "poll":
+                    assert await reader.poll(10) is not None
+                else:
+                    assert await reader.consume(1, 10)
+            assert len(turns) >= 3
+            other.cancel()
+
+    asyncio.run(main())
+
+
+async def _count_turns(turns: list[int]) -> None:
+    while True:
+        turns.append(1)
+        await asyncio.sleep(0)
+
+
 def test_a_wait_can_be_cancelled_and_nothing_is_lost(broker: EmbeddedBroker) -> None:
     async def main() -> None:
         async with AIOConsumer(properties(broker)) as reader:

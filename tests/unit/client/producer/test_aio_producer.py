@@ -50,6 +50,25 @@ def test_send_gives_a_future_of_the_metadata_and_calls_back_first(run):
     run(work)
 
 
+@pytest.mark.parametrize("how", ["produce", "callback", "send", "batch"])
+def test_records_are_on_their_way_while_each_takes_the_application_long(run, how):
+    async def work(producer):
+        await (await producer.produce("one", b"first"))
+        futures = []
+        for _ in range(10):
+            time.sleep(0.011)
+            if how == "send":
+                futures.append(await producer.send(ProducerRecord("one", b"v")))
+            elif how == "batch":
+                await producer.produce_batch("one", [{"value": b"v"}], on_delivery=lambda *_: reports.append(1))
+            else:
+                futures.append(await producer.produce("one", b"v", on_delivery=print if how == "callback" else None))
+        assert any(future.done() for future in futures) or reports
+
+    reports = []
+    run(work, linger_ms=0)
+
+
 def test_many_sends_are_stored_in_order_through_a_small_buffer(run):
     async def work(producer):
         futures = [await producer.send(ProducerRecord("four", str(n), partition=2)) for n in range(500)]
