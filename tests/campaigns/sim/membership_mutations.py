@@ -170,7 +170,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Ownership, "advance", lambda self, moved: None)
 
 
-async def _nothing(self: Any) -> None:
+async def _nothing(self: Any, *, leaves: bool) -> None:
     pass
 
 
