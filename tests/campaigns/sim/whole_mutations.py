@@ -315,7 +315,7 @@ _RARE = {
     "A lost answer is such an uncertainty": 2500,
     "A batch that was given up is one as well": 1000,
     "No record is sent while a new epoch is awaited": 500,
-    "Offsets that a late request could take back doom the transaction": 1500,
+    "Offsets that a late request could take back doom the transaction": 12_000,
     "Records that come too late do not keep an abort waiting": 1500,
     "What was sent directly is taken back before the loop sends": 6000,
     "A pause that the broker asked for holds for direct requests as well": 6000,
