@@ -207,8 +207,9 @@ class AIOProduceFastPath:
             return self._otherwise(topic, value, key, partition, on_delivery, stamp, headers)
         if woken:
             self._wake()
-        if (woken and accumulator.open_batches.full) or monotonic() >= self._turn_at:
-            self._turn_at = monotonic() + _TURNS_S
+        now = monotonic()
+        if (woken and accumulator.open_batches.full) or now >= self._turn_at:
+            self._turn_at = now + _TURNS_S
             return _yielded(self._yield_to_loop, delivery)
         return Accepted(delivery)
 
