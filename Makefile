@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Tests start hundreds of processes that import the same modules: they are compiled once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE :=
 TESTS := $(BIN)/python -m pytest -m "not slow" --ignore tests/quality
-SOURCES := $(filter-out %.pyc,$(wildcard src/headrace/*/_*.p* src/headrace/*/_b*.h src/headrace/schemas/columns/_*.p*)) setup.py pyproject.toml
+SOURCES := $(filter-out %.pyc,$(wildcard src/headrace/*/_*.p* src/headrace/*/_b*.h src/headrace/schemas/columns/_*.p*)) setup.py pyproject.toml tools/compiled_texts.py
 
 .PHONY: demo test long fuzz check docs bench wheel wheels clean help
 

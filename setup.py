@@ -1,13 +1,18 @@
 """Builds the native modules; where that fails, the package is installed without them and runs in plain Python.
 
+Beside them it puts the table of `headrace.compiled`, which is of one Python as they are.
+
 HEADRACE_NATIVE=require makes a failure an error, as the builds of wheels need it; HEADRACE_NATIVE=skip builds none.
 Everything else is in pyproject.toml.
 """
 
 import os
+import subprocess
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 TOPICS = "src/headrace/wire/_topic_rows"
 BATCH = "src/headrace/records/_batch"
@@ -49,4 +54,16 @@ def extensions() -> list[Extension]:
     return built
 
 
-setup(ext_modules=extensions())
+class BuildWithTable(build_ext):
+    """Builds the native modules and then the table."""
+
+    def run(self) -> None:
+        """Without the table the package only starts more slowly, so that it is as optional as the modules are."""
+        super().run()
+        package = Path("src" if self.inplace else self.build_lib) / "headrace"
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(("src", ".")), "HEADRACE_PURE": "1"}
+        subprocess.run([sys.executable, "-m", "tools.compiled_texts", str(package / "_compiled.bin")],
+                       env=environment, check=NATIVE == "require")
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildWithTable})

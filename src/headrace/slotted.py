@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from copyreg import __newobj__  # type: ignore[attr-defined]
 from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
+from headrace.compiled import function_of
 from headrace.interpreter import SteadyLock
 
 __all__ = ["Late", "LateInDict", "field", "hashed_by", "late", "later", "replace", "slotted", "source_of"]
@@ -204,8 +205,8 @@ def _compiled(cls: Any, names: tuple[str, ...], defaults: dict[str, Any], frozen
         lines.append(f"set_{name}(self, {given})" if frozen else f"self.{name} = {given}")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
-    exec(f"def __init__(self, {', '.join(parameters)}):\n " + "\n ".join(lines), scope)
-    return scope["__init__"]
+    text = f"def __init__(self, {', '.join(parameters)}):\n " + "\n ".join(lines)
+    return function_of("__init__", text, scope, f"{cls.__qualname__}.__init__")
 
 
 def _names(instance: Any) -> tuple[str, ...]:

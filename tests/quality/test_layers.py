@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 PACKAGE = SOURCE / "headrace"
 
-BASE = {"arguments", "interpreter", "error_codes", "errors", "types", "security", "config", "slotted", "states"}
+BASE = {"arguments", "interpreter", "error_codes", "errors", "types", "config", "slotted", "states", "compiled"}
 FACES = {"aio", "admin", "as_confluent_kafka", "avro", "schema_registry", "opentelemetry", "serialization", "spark",
          "frames", "decode", "cli", "testing", "serializing_producer", "deserializing_consumer",
          "deserializing_share_consumer"}

@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn, SupportsIndex, cast
 
 from headrace.client.cluster_metadata import ClusterMetadata, cluster_metadata
 from headrace.config import Config
+from headrace.config.security_properties import unheeded_security
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import Cluster, Metadata, MetadataChanged, MetadataFailed
@@ -25,7 +26,6 @@ from headrace.net.driver import Driver
 from headrace.net.settings import Connector
 from headrace.net.thread import FORKED
 from headrace.net.timers import Clock, in_time, jitter, monotonic
-from headrace.security import unheeded_security
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.schema import Request, Response
 

@@ -6,7 +6,7 @@ Read next: `headrace.config.rows_producer`, `headrace.config.rows_consumer`.
 from __future__ import annotations
 
 from headrace.config.property import CONSUMER, INT32, PRODUCER, SHARE, Property
-from headrace.security import MECHANISMS
+from headrace.config.security_properties import MECHANISMS
 
 __all__ = ["COMMON_ROWS"]
 

@@ -1,7 +1,7 @@
 """How properties belong together: a default gives way to what was asked for, and what was asked for must agree.
 
 Two properties contradict each other only if both were given. If one was, the default of the other is moved so far that
-both make sense. The properties of security are the exception (`headrace.security`): what would send a password in the
+both make sense. The properties of security are the exception (`security_properties`): what would send a password in the
 clear, or not at all, is refused even if it was asked for.
 
 Read next: `headrace.config.mapping`, which calls `settle`.
@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.config.property import ADMIN, CONSUMER, PRODUCER, SHARE
+from headrace.config.security_properties import settle_security
 from headrace.errors import ConfigError
-from headrace.security import settle_security
 from headrace.slotted import slotted
 
 __all__ = ["Draft", "is_by_lot", "settle"]

@@ -9,21 +9,22 @@ This module knows no headers and no frames: read next `wire.frame`. The generate
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from struct import Struct as Packer
 from struct import error as StructError  # noqa: N812  it is a class
 from typing import Any, TypeVar
 
+from headrace.compiled import function_of
 from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.interpreter import uncollected
 from headrace.wire.primitives import as_view
-from headrace.wire.reading import ArrayReaders, decoder_source
+from headrace.wire.reading import ArrayReader, decoder_source
 from headrace.wire.schema import ApiMessage, Struct
 from headrace.wire.writing import encoder_source
 
 __all__ = [
-    "Part", "Reader", "assemble", "compile_reader", "decode", "decode_from", "decode_prefixed", "encode", "encode_into",
-    "encode_parts", "encode_prefixed", "read_message",
+    "Part", "Reader", "assemble", "compile_reader", "compile_writer", "decode", "decode_from", "decode_prefixed",
+    "encode", "encode_into", "encode_parts", "encode_prefixed", "read_message",
 ]
 
 Part = bytes | memoryview
@@ -61,7 +62,7 @@ def encode_parts(message: ApiMessage, version: int) -> list[Part]:
 def encode_into(out: bytearray, message: ApiMessage, version: int) -> Cuts:
     """Append a message to `out` without its records, and return where those belong."""
     cls = type(message)
-    writer = _writers.get((cls, version)) or _compile_writer(cls, version)
+    writer = _writers.get((cls, version)) or compile_writer(cls, version)
     cuts: Cuts = []
     try:
         writer(message, out, cuts)
@@ -149,9 +150,14 @@ def decode_prefixed(cls: type[AnyMessage], data: bytes | bytearray | memoryview)
     return version, message
 
 
-def _compile_writer(cls: type[ApiMessage], version: int) -> Writer:
+def compile_writer(cls: type[ApiMessage], version: int) -> Writer:
+    """Make a function that writes a message, and keep it.
+
+    Raises:
+        ProtocolError: the version does not exist.
+    """
     _check_version(cls, version)
-    writer: Writer = _compile("write", cls, version, *encoder_source(cls, version))
+    writer: Writer = function_of("write", *encoder_source(cls, version), f"write {cls.__name__} v{version}")
     _writers[cls, version] = writer
     return writer
 
@@ -162,7 +168,8 @@ def _kept_reader(cls: type[ApiMessage], version: int) -> Reader:
 
 
 def compile_reader(
-    cls: type[ApiMessage], version: int, *, part: type[Struct] | None = None, arrays: ArrayReaders | None = None
+    cls: type[ApiMessage], version: int, *, part: type[Struct] | None = None,
+    arrays: Mapping[type[Struct], ArrayReader] | None = None,
 ) -> Reader:
     """Make a function that reads a message, or with `part` a structure of it; `arrays` as of `decoder_source`.
 
@@ -170,13 +177,10 @@ def compile_reader(
         ProtocolError: the version does not exist.
     """
     _check_version(cls, version)
-    reader: Reader = _compile("read", cls, version, *decoder_source(cls, version, part, arrays or {}))
+    which = f", {part.__name__}" if part else "".join(f" but {each.__name__}" for each in arrays or ())
+    title = f"read {cls.__name__} v{version}{which}"
+    reader: Reader = function_of("read", *decoder_source(cls, version, part, arrays or {}), title)
     return reader
-
-
-def _compile(name: str, cls: type[ApiMessage], version: int, source: str, names: dict[str, Any]) -> Any:
-    exec(compile(source, f"<{name} {cls.__name__} v{version}>", "exec"), names)
-    return names[name]
 
 
 def _check_version(cls: type[ApiMessage], version: int) -> None:

@@ -12,12 +12,13 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from headrace.compiled import function_of
 from headrace.wire.field import UNKNOWN, UNSET, Field
 from headrace.wire.versions import NEVER, Versions
 
 __all__ = [
-    "FIXED", "SIZED", "UNKNOWN", "UNSET", "ZERO_UUID", "FieldColumn", "Field", "Type", "columns", "compile_init",
-    "default_source", "is_flexible", "min_size",
+    "FIXED", "SIZED", "TEXTS", "UNKNOWN", "UNSET", "ZERO_UUID", "FieldColumn", "Field", "Type", "columns",
+    "compile_init", "default_source", "is_flexible", "min_size",
 ]
 
 ZERO_UUID: Final = uuid.UUID(int=0)
@@ -27,7 +28,8 @@ FIXED = {"Bool": "?", "Int8": "b", "Int16": "h", "Int32": "i", "Int64": "q", "Ui
          "Float64": "d"}
 """Types of a fixed size, with their letter for the `struct` module."""
 
-SIZED = ("String", "ShortString", "Bytes", "Records")
+TEXTS = ("String", "ShortString")
+SIZED = (*TEXTS, "Bytes", "Records")
 """Types that begin with their length."""
 
 _SIZES = {"?": 1, "b": 1, "h": 2, "i": 4, "q": 8, "H": 2, "I": 4, "d": 8}
@@ -127,8 +129,8 @@ def compile_init(cls: type[Any]) -> Callable[..., None]:
             parameters.append(f"{name}={source}")
             body.append(f"    self.{name} = {name}")
     head = f"def __init__(self, *, {', '.join(parameters)}):"
-    exec("\n".join([head, *body, "    return None"]), namespace)
-    init: Callable[..., None] = namespace["__init__"]
+    text = "\n".join([head, *body, "    return None"])
+    init: Callable[..., None] = function_of("__init__", text, namespace, f"{cls.__name__}.__init__")
     init.__qualname__ = f"{cls.__name__}.__init__"
     return init
 

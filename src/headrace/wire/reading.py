@@ -13,22 +13,45 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from struct import calcsize
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
+from headrace.compiled import function_of
 from headrace.errors import ProtocolError
-from headrace.wire.layout import FIXED, SIZED, UNKNOWN, UNSET, FieldColumn, Type, columns, default_source, min_size
-from headrace.wire.primitives import read_text_length, read_uuid, read_uvarint
+from headrace.wire.layout import (
+    FIXED,
+    SIZED,
+    TEXTS,
+    UNKNOWN,
+    UNSET,
+    FieldColumn,
+    Type,
+    columns,
+    default_source,
+    min_size,
+)
+from headrace.wire.primitives import TINY, read_text_length, read_uuid, read_uvarint
 from headrace.wire.source import Source
 
-__all__ = ["ArrayReaders", "decoder_source"]
+__all__ = ["ArrayReader", "decoder_source"]
 
-ArrayReaders = Mapping[type[Any], Callable[[Any, int, int], tuple[list[Any], int]]]
-"""By structure, what begins to read an array of it: from the data, a position and a count it makes items, as many as it
-can, and the position behind them. The codec reads the rest."""
+class ArrayReader(NamedTuple):
+    """What reads an array of some structure in place of the codec.
+
+    Attributes:
+        begin: from the data, a position and a count it makes items, as many as it can, and the position behind them.
+        one: what `decoder_source` makes for one structure alone, which reads each of the others.
+    """
+
+    begin: Callable[[Any, int, int], tuple[list[Any], int]]
+    one: Callable[[bytes | memoryview, memoryview, int], tuple[Any, int]]
+
+
+_TagReader = Callable[[Any, bytes | memoryview, memoryview, int], int]
 
 
 def decoder_source(
-    message: type[Any], version: int, part: type[Any] | None = None, arrays: ArrayReaders = MappingProxyType({})
+    message: type[Any], version: int, part: type[Any] | None = None,
+    arrays: Mapping[type[Any], ArrayReader] = MappingProxyType({}),
 ) -> tuple[str, dict[str, Any]]:
     """Source of `read(d, view, p)` and the names that it needs.
 
@@ -38,15 +61,22 @@ def decoder_source(
         message: class of the message.
         version: the version.
         part: a structure of the message that is to be read alone; None for the message.
-        arrays: what begins to read arrays of some structures.
+        arrays: what reads arrays of some structures, by structure.
     """
-    names = {"uvarint": read_uvarint, "text_length": read_text_length, "read_uuid": read_uuid, "new": object.__new__,
-             "short": _short_of_data, "null": _unexpected_null, "odd": _odd_tag, "keep": _keep}
-    source = Source(message, version, names)
-    names |= {_array_reader(cls): reader for cls, reader in arrays.items()}
-    source.add("end = len(d)")
+    source = _new_source(message, version)
+    for cls, reader in arrays.items():
+        source.names |= {f"begin_{cls.__name__}": reader.begin, f"one_{cls.__name__}": reader.one}
     _read_struct(source, part or message, "m")
-    return source.function("def read(d, view, p):", "m, p"), names
+    return source.function("def read(d, view, p):", "m, p"), source.names
+
+
+def _new_source(message: type[Any], version: int) -> Source:
+    source = Source(message, version, {
+        "uvarint": read_uvarint, "read_uuid": read_uuid, "new": object.__new__, "short": _short_of_data,
+        "null": _unexpected_null, "text": _text, "text_or_none": _text_or_none, "compact_text": _compact_text,
+        "compact_text_or_none": _compact_text_or_none})
+    source.add("end = len(d)")
+    return source
 
 
 def _read_struct(source: Source, cls: type[Any], target: str) -> None:
@@ -59,7 +89,7 @@ def _read_struct(source: Source, cls: type[Any], target: str) -> None:
         else:
             _read_value(source, column.type, place, column.nullable.holds(version), column.name)
     if source.flexible:
-        _read_tags(source, [c for c in columns(cls) if c.versions.holds(version) and c.is_tagged(version)], target)
+        _read_tags(source, cls, target)
     _flush(source)
 
 
@@ -89,29 +119,59 @@ def _flush(source: Source) -> None:
                    f"p += {calcsize('>' + letters)}", *after)
 
 
-def _read_tags(source: Source, tagged: list[FieldColumn], target: str) -> None:
-    """Read the tagged fields of a structure; unknown ones are kept as bytes.
+def _read_tags(source: Source, cls: type[Any], target: str) -> None:
+    """Read the tagged fields of a structure. They are seldom there: what reads one is made when it is first met."""
+    name = f"tags_{cls.__name__}"
+    if name not in source.names:
+        source.names[name] = _TagsReader(source.message, source.version, cls)
+    count = source.fresh("tags")
+    _read_byte(source, count)
+    source.add(f"if {count}: p = {name}({target}, d, view, p, {count})")
+
+
+class _TagsReader:
+    """Reads the tagged fields of a structure; unknown ones are kept as bytes.
 
     As in Java they may come in any order and more than once: the last one counts.
     """
-    count, tag, stop = source.fresh("tags"), source.fresh("tag"), source.fresh("stop")
-    _read_byte(source, count)
-    source.add(f"if {count}:")
-    source.indent(1)
-    source.add(f"if {count} > 127: {count}, p = uvarint(d, p - 1)", f"while {count}:")
-    source.indent(1)
-    source.add(f"{tag}, p = uvarint(d, p)", f"{stop}, p = uvarint(d, p)", f"{stop} += p",
-               f"if {stop} > end: short({stop}, end)")
-    for number, column in enumerate(tagged):
-        source.add(f"{'elif' if number else 'if'} {tag} == {column.tag}:")
-        source.indent(1)
-        nullable = column.nullable.holds(source.version)
-        _read_value(source, column.type, f"{target}.{column.name}", nullable, column.name)
+
+    def __init__(self, message: type[Any], version: int, cls: type[Any]) -> None:
+        self._message = message
+        self._version = version
+        self._struct = cls
+        self._readers: dict[int, tuple[str, _TagReader]] = {}
+
+    def __call__(self, struct: Any, data: bytes | memoryview, view: memoryview, position: int, count: int) -> int:
+        """Read those of `struct` and return the position behind; `position` is behind the first byte of their count."""
+        if count >= TINY:
+            count, position = read_uvarint(data, position - 1)
+        for _ in range(count):
+            tag, position = read_uvarint(data, position)
+            size, position = read_uvarint(data, position)
+            stop = position + size
+            if stop > len(data):
+                _short_of_data(stop, len(data))
+            known = self._readers.get(tag) or self._made(tag)
+            if known is None:
+                _keep(struct, tag, data, position, stop)
+            elif (end := known[1](struct, data, view, position)) != stop:
+                _odd_tag(known[0], end, stop)
+            position = stop
+        return position
+
+    def _made(self, tag: int) -> tuple[str, _TagReader] | None:
+        """Name and reader of the field that has the number `tag`, if there is one."""
+        column = next((c for c in columns(self._struct) if c.tag == tag and c.versions.holds(self._version)
+                       and c.is_tagged(self._version)), None)
+        if column is None:
+            return None  # not kept: a peer may send any number
+        source = _new_source(self._message, self._version)
+        _read_value(source, column.type, f"m.{column.name}", column.nullable.holds(self._version), column.name)
         _flush(source)
-        source.add(f"if p != {stop}: odd({column.name!r}, p, {stop})")
-        source.indent(-1)
-    source.add(f"{'else: ' if tagged else ''}p = keep({target}, {tag}, d, p, {stop})", f"{count} -= 1")
-    source.indent(-2)
+        text = source.function("def read(m, d, view, p):", "p")
+        title = f"read {self._message.__name__}.{column.name} v{self._version}"
+        self._readers[tag] = known = column.name, function_of("read", text, source.names, title)
+        return known
 
 
 def _read_byte(source: Source, place: str) -> None:
@@ -123,15 +183,14 @@ def _read_byte(source: Source, place: str) -> None:
         source.add(f"{place} = d[p]; p += 1")
 
 
-def _read_length(source: Source, letter: str, compact: bool) -> str:
+def _read_length(source: Source) -> str:
     """Read a length; -1 stands for null in both encodings."""
     length = source.fresh("n")
-    if compact:
-        read = "text_length" if letter == "h" else "uvarint"
+    if source.flexible:
         _read_byte(source, length)
-        source.add(f"if {length} > 127: {length}, p = {read}(d, p - 1)", f"{length} -= 1")
+        source.add(f"if {length} > 127: {length}, p = uvarint(d, p - 1)", f"{length} -= 1")
     else:
-        source.run.append((letter, length, ""))
+        source.run.append(("i", length, ""))
         _flush(source)
     return length
 
@@ -141,6 +200,8 @@ def _read_value(source: Source, type_: Type, target: str, nullable: bool, name: 
         _read_array(source, type_, target, nullable, name)
     elif type_.struct is not None:
         _read_nested(source, type_.struct, target, nullable)
+    elif type_.name in TEXTS:
+        _read_text(source, type_.name, target, nullable, name)
     elif type_.name in SIZED:
         _read_bytes(source, type_.name, target, nullable, name)
     elif type_.name == "Uuid":
@@ -174,20 +235,28 @@ def _read_none(source: Source, length: str, target: str, nullable: bool, name: s
     return 1
 
 
+def _read_text(source: Source, type_name: str, target: str, nullable: bool, name: str) -> None:
+    length, compact = source.fresh("n"), source.flexible and type_name == "String"
+    if compact:
+        _read_byte(source, length)
+    else:
+        source.run.append(("h", length, ""))
+        _flush(source)
+    kind = f"{'compact_' if compact else ''}text{'_or_none' if nullable else ''}"
+    source.add(f"{target}, p = {kind}(d, p, {length}{'' if nullable else f', {name!r}'})")
+
+
 def _read_bytes(source: Source, type_name: str, target: str, nullable: bool, name: str) -> None:
-    compact = source.flexible and type_name != "ShortString"
-    length = _read_length(source, "h" if type_name.endswith("String") else "i", compact)
+    length = _read_length(source)
     deeper = _read_none(source, length, target, nullable, name)
     stop = source.fresh("stop")
-    source.add(f"{stop} = p + {length}", f"if {stop} > end: short({stop}, end)")
-    text = f"str(d[p:{stop}], 'utf-8')"
-    made = {"String": text, "ShortString": text, "Bytes": f"bytes(d[p:{stop}])", "Records": f"view[p:{stop}]"}
-    source.add(f"{target} = {made[type_name]}", f"p = {stop}")
+    source.add(f"{stop} = p + {length}", f"if {stop} > end: short({stop}, end)",
+               f"{target} = {f'bytes(d[p:{stop}])' if type_name == 'Bytes' else f'view[p:{stop}]'}", f"p = {stop}")
     source.indent(-deeper)
 
 
 def _read_array(source: Source, type_: Type, target: str, nullable: bool, name: str) -> None:
-    length = _read_length(source, "i", source.flexible)
+    length = _read_length(source)
     letter = FIXED.get(type_.name)
     if letter:
         size = calcsize(">" + letter)
@@ -198,27 +267,51 @@ def _read_array(source: Source, type_: Type, target: str, nullable: bool, name: 
     deeper = _read_none(source, length, target, nullable, name)
     least = max(1, min_size(type_.item, source.version, source.flexible))
     items, item = source.fresh("list"), source.fresh("e")
-    first, count = f"{items} = []", length
-    if type_.struct is not None and _array_reader(type_.struct) in source.names:
-        first, count = f"{items}, p = {_array_reader(type_.struct)}(d, p, {length})", f"{length} - len({items})"
-    source.add(f"if {length} * {least} > end - p: short(p + {length} * {least}, end)", first, f"{target} = {items}",
-               f"for _ in range({count}):")
-    source.indent(1)
-    _read_value(source, type_.item, item, False, name)
-    _flush(source)
-    source.add(f"{items}.append({item})")
-    source.indent(-1 - deeper)
+    source.add(f"if {length} * {least} > end - p: short(p + {length} * {least}, end)")
+    kind = type_.struct.__name__ if type_.struct is not None else ""
+    if f"begin_{kind}" in source.names:
+        source.add(f"{items}, p = begin_{kind}(d, p, {length})", f"{target} = {items}",
+                   f"for _ in range({length} - len({items})):", f"    {item}, p = one_{kind}(d, view, p)",
+                   f"    {items}.append({item})")
+    else:
+        source.add(f"{items} = []", f"{target} = {items}", f"for _ in range({length}):")
+        source.indent(1)
+        _read_value(source, type_.item, item, False, name)
+        _flush(source)
+        source.add(f"{items}.append({item})")
+        source.indent(-1)
+    source.indent(-deeper)
 
 
-def _array_reader(cls: type[Any]) -> str:
-    return f"array_{cls.__name__}"
+def _text(data: bytes | memoryview, position: int, length: int, name: str) -> tuple[str, int]:
+    """A string of so many bytes and the position behind it."""
+    if length < 0:
+        _unexpected_null(name)
+    stop = position + length
+    if stop > len(data):
+        _short_of_data(stop, len(data))
+    return str(data[position:stop], "utf-8"), stop
 
 
-def _keep(struct: Any, tag: int, data: bytes | memoryview, position: int, stop: int) -> int:
+def _text_or_none(data: bytes | memoryview, position: int, length: int) -> tuple[str | None, int]:
+    return (None, position) if length < 0 else _text(data, position, length, "")
+
+
+def _compact_text(data: bytes | memoryview, position: int, above: int, name: str) -> tuple[str, int]:
+    """As `_text`; `above` is the first byte of a varint of its length plus one."""
+    if above >= TINY:
+        above, position = read_text_length(data, position - 1)
+    return _text(data, position, above - 1, name)
+
+
+def _compact_text_or_none(data: bytes | memoryview, position: int, above: int) -> tuple[str | None, int]:
+    return _compact_text(data, position, above, "") if above else (None, position)
+
+
+def _keep(struct: Any, tag: int, data: bytes | memoryview, position: int, stop: int) -> None:
     if struct.unknown_tags is None:
         struct.unknown_tags = {}
     struct.unknown_tags[tag] = bytes(data[position:stop])
-    return stop
 
 
 def _short_of_data(stop: int, end: int) -> None:

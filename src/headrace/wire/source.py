@@ -44,6 +44,7 @@ class Source:
     """
 
     def __init__(self, message: type[Any], version: int, names: dict[str, Any]) -> None:
+        self.message = message
         self.version = version
         self.flexible = is_flexible(message, version)
         self.names = names

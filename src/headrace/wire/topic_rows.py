@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from headrace.wire.codec import Reader, compile_reader, read_message
 from headrace.wire.messages.cluster.metadata import MetadataResponse, MetadataResponseTopic
+from headrace.wire.reading import ArrayReader
+from headrace.wire.schema import Struct
 
 _IS_PLAIN: Final = os.environ.get("HEADRACE_PURE", "") not in ("", "0")
 TopicReader: Any = None
@@ -29,7 +31,7 @@ _OLDEST: Final = 9
 _NEWEST: Final = 13
 """The versions whose layout the native reader knows."""
 _readers: dict[int, Reader] = {}
-_whole: dict[int, Callable[[bytes], MetadataResponseTopic]] = {}
+_topic_readers: dict[int, Reader] = {}
 
 
 def decode_metadata(data: bytes | bytearray | memoryview, version: int, start: int) -> MetadataResponse:
@@ -40,8 +42,10 @@ def decode_metadata(data: bytes | bytearray | memoryview, version: int, start: i
     """
     reader = _readers.get(version)
     if reader is None:
-        native = TopicReader is not None and _OLDEST <= version <= _NEWEST
-        arrays = {MetadataResponseTopic: TopicReader(version, whole_topic(version))} if native else {}
+        arrays: dict[type[Struct], ArrayReader] = {}
+        if TopicReader is not None and _OLDEST <= version <= _NEWEST:
+            arrays[MetadataResponseTopic] = ArrayReader(
+                TopicReader(version, whole_topic(version)), _topic_reader(version))
         reader = _readers[version] = compile_reader(MetadataResponse, version, arrays=arrays)
     return read_message(MetadataResponse, version, reader, data, start)
 
@@ -53,13 +57,17 @@ def same_row(one: Any, other: Any) -> bool:
 
 def whole_topic(version: int) -> Callable[[bytes], MetadataResponseTopic]:
     """What reads one topic from its bytes, all of it."""
-    found = _whole.get(version)
+    reader = _topic_reader(version)
+
+    def read(raw: bytes) -> MetadataResponseTopic:
+        topic: MetadataResponseTopic = reader(raw, memoryview(raw), 0)[0]
+        return topic
+
+    return read
+
+
+def _topic_reader(version: int) -> Reader:
+    found = _topic_readers.get(version)
     if found is None:
-        reader = compile_reader(MetadataResponse, version, part=MetadataResponseTopic)
-
-        def read(raw: bytes) -> MetadataResponseTopic:
-            topic: MetadataResponseTopic = reader(raw, memoryview(raw), 0)[0]
-            return topic
-
-        found = _whole[version] = read
+        found = _topic_readers[version] = compile_reader(MetadataResponse, version, part=MetadataResponseTopic)
     return found

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from headrace.config import ADMIN, Config
+from headrace.config.security_properties import unheeded_security
 from headrace.errors import ConfigError
-from headrace.security import unheeded_security
 
 SASL = {"security.protocol": "SASL_SSL"}
 PLAIN = {**SASL, "sasl.mechanism": "PLAIN"}

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from headrace.errors import ProtocolError
 from headrace.wire.codec import compile_reader, decode, encode, read_message
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from headrace.wire.messages.cluster.session import ApiVersionsResponse
-from headrace.wire.messages.consumer.fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from headrace.wire.reading import decoder_source
+from headrace.wire.messages.consumer.fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+from headrace.wire.reading import ArrayReader, decoder_source
 
 
 def test_a_huge_count_is_refused_before_memory_is_taken() -> None:
@@ -40,6 +47,19 @@ def test_a_tagged_field_that_lies_about_its_size_is_refused() -> None:
     plain = encode(ApiVersionsResponse(), 3)
     with pytest.raises(ProtocolError, match="finalized_features_epoch says it ends"):
         decode(ApiVersionsResponse, plain[:-1] + b"\x01\x01\x09" + b"\0" * 9, 3)
+
+
+def test_a_tagged_field_s_own_structures_are_read_and_what_is_not_known_of_them_is_kept() -> None:
+    partition = PartitionData(partition_index=3, current_leader=LeaderIdAndEpoch(
+        leader_id=5, leader_epoch=9, unknown_tags={300: b"later"}), unknown_tags={40: b"", 9_000: b"x" * 200})
+    message = FetchResponse(responses=[FetchableTopicResponse(topic_id=UUID(int=7), partitions=[partition] * 2)])
+    assert decode(FetchResponse, encode(message, 18), 18) == message
+
+
+def test_more_tagged_fields_than_the_data_holds_are_refused_before_they_are_counted_through() -> None:
+    plain = encode(ApiVersionsResponse(), 3)
+    with pytest.raises(ProtocolError, match="cannot be read"):
+        decode(ApiVersionsResponse, plain[:-1] + b"\xff\xff\xff\xff\x07" + b"\x7f\x00" * 5, 3)
 
 
 def test_tagged_fields_may_come_in_any_order_and_the_last_of_a_number_counts() -> None:
@@ -92,7 +112,8 @@ def test_an_array_may_be_begun_by_a_reader_of_its_own_and_the_rest_is_the_codec_
     at = data.index(b"\x05\x00\x00\x02a")
     least = len(encode(MetadataResponse(topics=[MetadataResponseTopic(name="a")]), 13)) - len(
         encode(MetadataResponse(), 13))
-    reader = compile_reader(MetadataResponse, 13, arrays={MetadataResponseTopic: first_two})
+    one = compile_reader(MetadataResponse, 13, part=MetadataResponseTopic)
+    reader = compile_reader(MetadataResponse, 13, arrays={MetadataResponseTopic: ArrayReader(first_two, one)})
     read = read_message(MetadataResponse, 13, reader, data, 0)
     assert asked == [(at + 1, 4)]
     assert read.topics[:2] == ["one", "two"]
@@ -103,7 +124,8 @@ def test_a_count_is_refused_before_a_reader_of_its_own_sees_it() -> None:
     def never(data: bytes, position: int, count: int) -> tuple[list[object], int]:
         raise AssertionError("it was asked")
 
-    reader = compile_reader(MetadataResponse, 0, arrays={MetadataResponseTopic: never})
+    one = compile_reader(MetadataResponse, 0, part=MetadataResponseTopic)
+    reader = compile_reader(MetadataResponse, 0, arrays={MetadataResponseTopic: ArrayReader(never, one)})
     with pytest.raises(ProtocolError, match="a length or count reaches to byte"):
         read_message(MetadataResponse, 0, reader, b"\0\0\0\0\x7f\xff\xff\xff", 0)
 

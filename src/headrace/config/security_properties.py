@@ -1,6 +1,6 @@
 """How the properties of security belong together: Java's JAAS line taken apart, contradictions refused.
 
-Works on plain mappings. Read next: `headrace.config`, which calls it; `net.auth.tls` and `net.auth.mechanisms`, which
+Works on plain mappings. Read next: `config.rules`, which calls it; `net.auth.tls` and `net.auth.mechanisms`, which
 act on the properties.
 """
 
