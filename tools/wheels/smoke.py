@@ -19,13 +19,14 @@ NOTICE = "runs in plain Python"
 def main(expected: str) -> int:
     """Try it; anything that is not as it should be raises."""
     import headrace
-    from headrace import Consumer, Producer, buffers, records
+    from headrace import Consumer, Producer, buffers, compiled, records
     from headrace.testing import EmbeddedBroker
 
     where = Path(headrace.__file__).resolve()
     assert where.is_relative_to(Path(sysconfig.get_paths()["platlib"]).resolve()), f"not the installed package: {where}"
     kinds = records.implementation, buffers.implementation
     assert kinds == (expected, expected), f"{expected} was expected: {kinds}"
+    assert expected == "plain" or compiled.read_table(Path(compiled.TABLE).read_bytes()).places
     assert gzip.decompress(records.compress(records.GZIP, b"smoke")) == b"smoke"
     with EmbeddedBroker(topics={"smoke": 3}) as broker:
         servers = {"bootstrap.servers": broker.bootstrap_servers}

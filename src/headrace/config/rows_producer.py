@@ -42,9 +42,9 @@ PRODUCER_ROWS = (
     Property("message.timeout.ms", "int", 300_000, "Time from `produce()` until the record is delivered or reported as "
              "failed; 0 waits for ever.", aliases=("delivery.timeout.ms",), roles=_P, unit="ms", low=0, high=INT32,
              kip="KIP-91"),
-    Property("request.timeout.ms", "int", 30_000, "Longest wait for the answer to a produce request; it is also sent "
-             "to the broker. No more than socket.timeout.ms, where that is given, as in librdkafka.", roles=_P,
-             unit="ms", low=1, high=900_000),
+    Property("request.timeout.ms", "int", 30_000, "Longest wait of a broker for the replicas of a produce request, and "
+             "ours for its answer, which may be a tenth later (at most 2 s) with acks=all. No more than "
+             "socket.timeout.ms, where that is given, as in librdkafka.", roles=_P, unit="ms", low=1, high=900_000),
     Property("retries", "int", INT32, "Times that a produce request is sent again within message.timeout.ms.",
              aliases=("message.send.max.retries",), roles=_P, low=0, high=INT32),
     Property("compression.type", "enum", "none", "Codec for batches.", aliases=("compression.codec",), roles=_P,

@@ -126,7 +126,8 @@ class LoneBatches:
         load: the sender's, which changes it too.
         acks: how many replicas have to store a batch; not 0.
         max_in_flight: requests that may be in flight to a broker.
-        request_timeout_s: seconds for a request; a batch that has less time left is queued.
+        request_timeout_s: seconds that a broker may wait for replicas.
+        reply_timeout_s: seconds for a request; a batch that has less time left is queued.
         lends: the client can carry out `Lend`.
 
     Attributes:
@@ -135,13 +136,14 @@ class LoneBatches:
     """
 
     def __init__(self, batch_queues: BatchQueues, sequences: Sequences, leaders: KnownLeaders, load: BrokerLoad, *,
-                 acks: int, max_in_flight: int, request_timeout_s: float, lends: bool) -> None:
+                 acks: int, max_in_flight: int, request_timeout_s: float, reply_timeout_s: float, lends: bool) -> None:
         self._batch_queues, self._sequences, self._leaders, self._load = batch_queues, sequences, leaders, load
-        self._acks, self._max_in_flight, self._request_timeout_s = acks, max_in_flight, request_timeout_s
+        self._acks, self._max_in_flight = acks, max_in_flight
+        self._request_timeout_s, self._reply_timeout_s = request_timeout_s, reply_timeout_s
         self._lanes: dict[tuple[str, int], LoneLane] = {}
         self._updates = -1
         self._most_s = batch_queues.message_timeout_s - batch_queues.linger_s
-        self.lends = lends and batch_queues.message_timeout_s >= request_timeout_s + batch_queues.linger_s
+        self.lends = lends and batch_queues.message_timeout_s >= reply_timeout_s + batch_queues.linger_s
         self._offered: tuple[LoneLane, Send] | None = None
         self.lent: dict[int, dict[PartitionQueue, None]] = {}
 
@@ -173,7 +175,7 @@ class LoneBatches:
         in_flight = load.requests.get(leader, 0)
         sealed = batch.sealed
         if (sealed is None or queue.in_flight or now < queue.retry_at or in_flight >= self._max_in_flight
-                or load.throttled_until.get(leader, now) > now or batch.deadline - now < self._request_timeout_s
+                or load.throttled_until.get(leader, now) > now or batch.deadline - now < self._reply_timeout_s
                 or not self._sequences.assign_alone(queue, batch, lane.topic_id, now)):
             batch_queues.has_waiting(queue)
             return None
@@ -183,7 +185,7 @@ class LoneBatches:
         return [self._send(lane, batch)]
 
     def _send(self, lane: LoneLane, batch: ProducerBatch) -> Send:
-        return Send(lane.leader, lane.exchange.request.request, self._request_timeout_s, lane.max_version, True,
+        return Send(lane.leader, lane.exchange.request.request, self._reply_timeout_s, lane.max_version, True,
                     [batch], produce_for_version, lane.exchange, most_s=self._most_s)
 
     # Batches that the threads that produce send by themselves

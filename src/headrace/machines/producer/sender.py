@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Seal", "Sender"]
 
+_ANSWER_SHARE = 0.1
+_LONGEST_ANSWER_S = 2.0
 _REQUEST_OVERHEAD_BYTES: Final = 512  # header, topic name and lengths; generous
 _STORE: Final = BATCH_TRANSITIONS.column("store")
 _GIVE_UP: Final = BATCH_TRANSITIONS.column("give up")
@@ -129,6 +131,16 @@ class Limits:
     retries: int = 2**31 - 1
     message_timeout_s: float = math.inf
 
+    @property
+    def reply_timeout_s(self) -> float:
+        """Seconds to wait for the reply to a request.
+
+        A broker that waits for all replicas answers when request.timeout.ms is over. Who gives up at that moment loses
+        a connection, with all that is in flight on it, for an answer that is on its way.
+        """
+        extra_s = min(self.request_timeout_s * _ANSWER_SHARE, _LONGEST_ANSWER_S) if self.acks == -1 else 0.0
+        return self.request_timeout_s + extra_s
+
 
 class Sender:
     """The machine of the produce path.
@@ -159,7 +171,7 @@ class Sender:
         self._load = BrokerLoad()
         self._lone = None if transactions is not None or limits.acks == 0 else LoneBatches(
             batch_queues, sequences, leaders, self._load, acks=limits.acks, max_in_flight=limits.max_in_flight,
-            request_timeout_s=limits.request_timeout_s, lends=lends)
+            request_timeout_s=limits.request_timeout_s, reply_timeout_s=limits.reply_timeout_s, lends=lends)
         self._polled_at = -math.inf
         self._never_due = False  # what `deadline` returned last
         self.alone = transactions is None
@@ -290,7 +302,7 @@ class Sender:
         request, highest = produce_request(batches, limits.acks, limits.request_timeout_s, self._transactions)
         ends = batches[0].deadline if len(batches) == 1 else min([batch.deadline for batch in batches])
         left_s = max(ends - now, 0.001)
-        return Send(leader, request, min(limits.request_timeout_s, left_s), max_version=highest,
+        return Send(leader, request, min(limits.reply_timeout_s, left_s), max_version=highest,
                     expects_reply=limits.acks != 0, context=batches, for_version=produce_for_version, most_s=left_s)
 
     # Answers

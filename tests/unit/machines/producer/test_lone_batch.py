@@ -129,7 +129,7 @@ def test_a_request_is_the_one_of_the_general_way():
     frame, general = written(send)
     assert send.template is not None
     assert frame == general
-    assert (send.destination, send.timeout_s, send.most_s, send.expects_reply) == (1, 30.0, 300.0, True)
+    assert (send.destination, send.timeout_s, send.most_s, send.expects_reply) == (1, 32.0, 300.0, True)
 
 
 def test_numbers_go_on_from_one_way_to_the_other():
@@ -509,7 +509,7 @@ class LentPartition:
 def test_of_a_thousand_partitions_at_one_leader_one_gives_the_connection_back():
     asked, sequences = [], Sequences(True, 30.0, lambda attempt: 0.1)
     lone = LoneBatches(BatchQueues(OpenBatches(), 0.0, 300.0), sequences, Producer(), BrokerLoad(), acks=-1,
-                       max_in_flight=5, request_timeout_s=30.0, lends=True)
+                       max_in_flight=5, request_timeout_s=30.0, reply_timeout_s=32.0, lends=True)
     ways = [LentPartition(lone, number % 2, number, asked) for number in range(1000)]
     lone.take_back()
     assert asked == [0, 1]

@@ -547,4 +547,13 @@ def test_an_endless_message_timeout_leaves_the_request_timeout():
     cluster = Cluster(message_timeout_s=math.inf, request_timeout_s=30.0)
     cluster.add()
     (send,) = cluster.poll()
-    assert (send.timeout_s, send.most_s) == (30.0, math.inf)
+    assert (send.timeout_s, send.most_s) == (32.0, math.inf)
+
+
+@pytest.mark.parametrize(("acks", "request_timeout_s", "reply_timeout_s"), [
+    (-1, 30.0, 32.0), (-1, 1.0, 1.1), (1, 30.0, 30.0), (0, 30.0, 30.0)])
+def test_a_broker_that_waits_for_replicas_is_waited_for_until_its_answer_that_they_did_not_come_can_be_there(
+    acks: int, request_timeout_s: float, reply_timeout_s: float
+) -> None:
+    limits = Limits(acks=acks, request_timeout_s=request_timeout_s)
+    assert limits.reply_timeout_s == pytest.approx(reply_timeout_s)
