@@ -56,12 +56,16 @@ class Section:
         if value is None and default is not None:
             return default
         if not isinstance(value, str) or not value.strip():
-            raise ConfigError(f"{self.where}: {key} is missing" if value is None else
+            raise ConfigError(f"{self.where}: {key} is missing{self._instead_of(key)}" if value is None else
                               f"{self.where}: {key} must be text that is not empty, not {value!r}")
         allowed = tuple(among)
         if allowed and value not in allowed:
             raise ConfigError(f"{self.where}: {key} must be one of {', '.join(allowed)}, not {value!r}")
         return value.strip()
+
+    def _instead_of(self, key: str) -> str:
+        close = difflib.get_close_matches(key, self.left, n=1)
+        return f"; did you mean {key!r} by {close[0]!r}?" if close else ""
 
     def word(self, key: str) -> str:
         """Text, or a whole number as text."""
