@@ -106,6 +106,8 @@ class ClusterView:
         for name, topic in found.items():
             missing = topic.error is not None and topic.error == KafkaError.UNKNOWN_TOPIC_OR_PART
             if topic.error is not None and not missing and name in self._subscription.topics:
+                if topic.error == KafkaError.TOPIC_EXCEPTION:  # no broker will ever have one of this name
+                    raise ConfigError(topic.error.str())
                 raise KafkaException(topic.error)
         # As in Spark's connector a pattern passes Kafka's own topics over; who names one gets it.
         there = {name: topic for name, topic in found.items()

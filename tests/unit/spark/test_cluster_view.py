@@ -122,6 +122,7 @@ def test_a_pattern_passes_internal_topics_over_and_a_name_does_not(
 
 @pytest.mark.parametrize(("subscription", "said"), [
     ({"topics": ("a", "nowhere")}, "topic nowhere does not exist"),
+    ({"topics": ("a", "no topic")}, 'topic "no topic": The topic\'s name is not valid'),
     ({"assigned": (("a", 2), ("nowhere", 0), ("c", 0))}, r"partition a\[2\], nowhere\[0\] does not exist"),
 ])
 def test_what_is_not_there_is_named_at_once_and_not_made(
