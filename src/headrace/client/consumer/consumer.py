@@ -306,7 +306,7 @@ class Consumer(LiveClient):
             asynchronous: return None at once and call `on_commit` later; else wait.
 
         Returns:
-            The partitions; None when asynchronous.
+            The partitions, `OFFSET_INVALID` for those of the assignment with nothing new; None when asynchronous.
 
         Raises:
             CommitError: a partition was not committed; `partitions` has each with its own `error`.

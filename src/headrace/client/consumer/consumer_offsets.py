@@ -143,10 +143,18 @@ class ConsumerOffsets:
         self._machines.require_group()
         given = _offsets_of(message, offsets, "commit")
         if given is None:
-            wanted = self._subscription.to_commit()
-            return wanted, wanted
+            return self._stored()
         given = [TopicPartition(tp.topic, tp.partition, tp.offset, tp.metadata, tp.leader_epoch) for tp in given]
         return [tp for tp in given if tp.offset >= 0], given
+
+    def _stored(self) -> tuple[Partitions, Partitions]:
+        """What is stored and not committed yet, and all that is assigned: the others have `OFFSET_INVALID`."""
+        assigned = [*self._subscription]  # once: it may change meanwhile
+        stored = self._subscription.to_commit(assigned)
+        if len(stored) == len(assigned):
+            return stored, stored
+        offsets = {(tp.topic, tp.partition): tp for tp in stored}
+        return stored, [offsets.get((s.topic, s.partition)) or TopicPartition(s.topic, s.partition) for s in assigned]
 
     def _begin_commit(self, offsets: Partitions, given: Partitions) -> None:
         """Commit those of what was given that have offsets; `on_commit` is called with the result."""
@@ -205,12 +213,12 @@ class ConsumerOffsets:
         machines = self._machines
         if machines.group is None or not self._config["enable.auto.commit"] or machines.client.closed:
             return  # closed: in the callback in front of which this stands
-        stored = self._subscription.to_commit()
+        stored, given = self._stored()
         if stored:
             try:
-                self._on_committed(await self._commit_and_wait(stored, stored, _patience_s(leaves)), None)
+                self._on_committed(await self._commit_and_wait(stored, given, _patience_s(leaves)), None)
             except KafkaException as failure:
-                self._on_committed(stored, failure.error)
+                self._on_committed(given, failure.error)
 
     def commit_given_up(self, stored: Partitions) -> None:
         """Commit what was stored of partitions that the application gives up, if that is done by itself.
@@ -233,11 +241,11 @@ class ConsumerOffsets:
 
     def _auto_commit(self) -> None:
         self._timer = None
-        group, stored = self._machines.group, self._subscription.to_commit()
+        group, (stored, given) = self._machines.group, self._stored()
         # While a rebalance waits for the application the group would refuse what was read before it.
         met = group is not None and group.identity.generation == self._machines.ownership.member.generation
         if stored and met and not self._machines.group_offsets.is_committing:
-            self._begin_commit(stored, stored)
+            self._begin_commit(stored, given)
         self.start_auto_commit()
 
     def _on_committed(self, partitions: Partitions, error: KafkaError | None) -> None:

@@ -15,7 +15,7 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.records import Message
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import OFFSET_INVALID, TopicPartition
-from tests.support.group_members import fill
+from tests.support.group_members import fill, poll_until
 
 BY_HAND = {"group.id": "g", "enable.auto.offset.store": False, "enable.auto.commit": False}
 RECORD = Message(topic="t", partition=0, offset=7)
@@ -73,6 +73,21 @@ def test_an_asynchronous_commit_of_nothing_is_told_to_on_commit(broker: Embedded
         assert told == [], "it is told from poll()"
         reader.poll(0)
     assert [(error, partitions) for error, partitions in told] == [(KafkaError._NO_OFFSET, [])]
+
+
+@pytest.mark.parametrize("interval_ms", [50, 60_000], ids=["by the clock", "as it is closed"])
+def test_a_commit_that_nobody_asked_for_is_told_of_every_partition(broker: EmbeddedBroker, interval_ms: int) -> None:
+    told: list[list[tuple[int, int]]] = []
+    config = {"bootstrap.servers": broker.bootstrap_servers, "group.id": f"g{interval_ms}",
+              "auto.commit.interval.ms": interval_ms, "auto.offset.reset": "earliest",
+              "on_commit": lambda error, partitions: told.append([(tp.partition, tp.offset) for tp in partitions])}
+    with Consumer(config) as reader:
+        reader.assign([TopicPartition("t", partition) for partition in (0, 3)])
+        reader.pause([TopicPartition("t", 3)])
+        assert len(reader.consume(5, 10)) == 5
+        if interval_ms < 1000:
+            poll_until(lambda: bool(told), reader)
+    assert told[-1] == [(0, 5), (3, OFFSET_INVALID)]
 
 
 def test_cached_watermarks_are_unknown_before_anything_was_fetched(broker: EmbeddedBroker) -> None:

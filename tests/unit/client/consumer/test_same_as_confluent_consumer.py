@@ -446,6 +446,21 @@ def test_what_was_stored_by_hand_is_committed(of):
     assert same(stored) == [("one", 0, 1, None, 0, None)]
 
 
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["waits", "is told"])
+def test_a_commit_of_what_is_stored_names_every_partition_that_is_assigned(asynchronous, of):
+    def committed(kafka):
+        got = []
+        consumer = of(kafka, enable_auto_commit=False, enable_auto_offset_store=False,
+                      on_commit=lambda error, partitions: got.append(plain(partitions)))
+        consumer.assign([at(kafka, 0), at(kafka, topic="four", partition=2), at(kafka, topic="four", partition=3)])
+        consumer.store_offsets(read(consumer))
+        returned = consumer.commit(asynchronous=asynchronous)
+        poll_until(consumer, lambda: got or not asynchronous)
+        return sorted((got[0] if asynchronous else plain(returned)), reverse=True)
+
+    assert [offset for _, _, offset, *_ in same(committed)] == [1, -1001, -1001]
+
+
 @by_name({
     "of no topic": lambda c, k: c.commit(offsets=[at(k, 3, topic="nope")], asynchronous=False),
     "of no partition": lambda c, k: c.commit(offsets=[at(k, 3, 9)], asynchronous=False),
