@@ -215,8 +215,13 @@ class ConnectionOwner(Protocol):
         """A connection was given up because what was asked then, in monotonic seconds, got no reply."""
 
 
-def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> Connector:
-    """Open real sockets: all addresses of a host are tried, IPv6 and IPv4 in turn on asyncio's own loops (RFC 8305)."""
+def socket_connector(tls: Callable[[], ssl.SSLContext] | None, config: Mapping[str, Any]) -> Connector:
+    """Open real sockets: all addresses of a host are tried, IPv6 and IPv4 in turn on asyncio's own loops (RFC 8305).
+
+    Args:
+        tls: gives the settings for a connection; None for plaintext.
+        config: the client's properties.
+    """
     sizes = ((socket.SO_SNDBUF, config["socket.send.buffer.bytes"]),
              (socket.SO_RCVBUF, config["socket.receive.buffer.bytes"]))
     family = _FAMILIES[config["broker.address.family"]]
@@ -228,7 +233,7 @@ def socket_connector(tls: ssl.SSLContext | None, config: Mapping[str, Any]) -> C
         else:
             from headrace.net.tls_stream import TlsStream
 
-            stream = secure = TlsStream(protocol, tls, node.host)
+            stream = secure = TlsStream(protocol, tls(), node.host)
         # With one address there is nothing to race, and a race that is cancelled forgets its socket (Python 3.11).
         # Only asyncio's own loops race at all; uvloop's, for one, tries one address after the other.
         race: dict[str, Any] = {}
@@ -261,9 +266,9 @@ def connection_settings(
     """The settings that a client's properties ask for."""
     tls = None
     if config["security.protocol"] in ("ssl", "sasl_ssl"):
-        from headrace.net.auth.tls import tls_context
+        from headrace.net.auth.tls import renewed_tls
 
-        tls = tls_context(config)
+        tls = renewed_tls(config)
     return ConnectionSettings(
         client_id=config["client.id"],
         software_version=sys.modules["headrace"].__release__,

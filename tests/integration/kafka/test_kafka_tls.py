@@ -1,7 +1,9 @@
 """TLS to a real Kafka: a checked certificate, a client's own certificate, and clear refusals."""
 
 import contextlib
+import shutil
 import time
+from pathlib import Path
 
 import pytest
 import trustme
@@ -50,6 +52,39 @@ def test_a_client_may_show_a_certificate_of_its_own(kafka: KafkaCluster, topic: 
     with Producer(properties) as producer:
         producer.produce(topic, b"v")
         assert producer.flush(30) == 0
+
+
+@pytest.mark.parametrize("stale", ["certificate", "authority"])
+def test_files_that_are_renewed_on_disk_let_a_client_in_that_was_refused(
+    kafka: KafkaCluster, topic: str, stale: str, tmp_path: Path
+) -> None:
+    assert kafka.certificates is not None
+    right = {"ssl.ca.location": kafka.certificates.ca, "ssl.certificate.location": kafka.certificates.client_chain,
+             "ssl.key.location": kafka.certificates.client_key}
+    files = {name: tmp_path / path.name for name, path in right.items()}
+    for name, path in right.items():
+        shutil.copy(path, files[name])
+    other = trustme.CA()
+    if stale == "authority":
+        files["ssl.ca.location"].write_bytes(other.cert_pem.bytes())
+    else:
+        leaf = other.issue_cert("client")
+        files["ssl.certificate.location"].write_bytes(leaf.cert_chain_pems[0].bytes())
+        files["ssl.key.location"].write_bytes(leaf.private_key_pem.bytes())
+    errors: list[KafkaError] = []
+    with Producer({**kafka.client_properties("SSL"), **{name: str(path) for name, path in files.items()},
+                   "error_cb": errors.append}) as producer:
+        for _ in range(100):
+            producer.poll(0.1)
+            if errors:
+                break
+        assert "certificate" in errors[0].str()
+        for name, path in right.items():
+            shutil.copy(path, files[name])
+        reports: list[KafkaError | None] = []
+        producer.produce(topic, b"v", on_delivery=lambda error, message: reports.append(error))
+        assert producer.flush(30) == 0
+        assert reports == [None]
 
 
 @pytest.mark.parametrize("case", ["another authority", "plaintext to a TLS port", "TLS to a plaintext port"])

@@ -153,7 +153,7 @@ def test_a_connection_that_is_lost_before_its_options_are_set_says_how_it_was_lo
         server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1")
         port = server.sockets[0].getsockname()[1]
         connect = socket_connector(
-            ssl.create_default_context(), Config(PRODUCER, {"bootstrap.servers": f"127.0.0.1:{port}"}))
+            ssl.create_default_context, Config(PRODUCER, {"bootstrap.servers": f"127.0.0.1:{port}"}))
         try:
             with pytest.raises(ConnectionResetError, match="during the TLS handshake"):
                 await connect(Socket(), NodeAddress(-1, "127.0.0.1", port))

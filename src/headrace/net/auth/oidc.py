@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, quote_plus, unquote, urlencode, urlsplit
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.sasl.exchange import one_line, refused
-from headrace.net.auth.tls import trusting_context
+from headrace.net.auth.tls import RenewedContext, trusting_context
 from headrace.net.auth.tokens import Token, jwt_expiry
 
 __all__ = ["token_endpoint"]
@@ -35,7 +35,8 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
         ConfigError: the CA certificates cannot be loaded.
     """
     url = urlsplit(config["sasl.oauthbearer.token.endpoint.url"])
-    context = trusting_context(config, "https.ca.location", "https.ca.pem") if url.scheme == "https" else None
+    tls = None if url.scheme != "https" else RenewedContext(
+        lambda: trusting_context(config, "https.ca.location", "https.ca.pem"), [config["https.ca.location"]])
     form = {"grant_type": "client_credentials"}
     if config["sasl.oauthbearer.scope"]:
         form["scope"] = config["sasl.oauthbearer.scope"]
@@ -55,10 +56,10 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
 
         proxy = _proxy_of(url)
         host, port = (url.hostname or "", url.port) if proxy is None else (proxy.hostname or "", proxy.port or 1080)
-        connection = HTTPConnection(host, port, timeout=dial_s) if context is None else \
-            HTTPSConnection(host, port, timeout=dial_s, context=context)
+        connection = HTTPConnection(host, port, timeout=dial_s) if tls is None else \
+            HTTPSConnection(host, port, timeout=dial_s, context=tls())
         sent_to, sent = target, headers
-        if proxy is not None and context is None:
+        if proxy is not None and tls is None:
             sent_to, sent = f"http://{url.netloc}{target}", headers | _login(proxy)
         elif proxy is not None:
             connection.set_tunnel(url.hostname or "", url.port, _login(proxy))

@@ -7,37 +7,96 @@ Read next: `net.connection`.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import secrets
 import ssl
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from headrace.errors import ConfigError, DependencyError
 
-__all__ = ["tls_context", "trusting_context"]
+__all__ = ["RenewedContext", "renewed_tls", "tls_context", "trusting_context"]
 
 _VERSIONS = {"tlsv1.2": ssl.TLSVersion.TLSv1_2, "tlsv1.3": ssl.TLSVersion.TLSv1_3}
 _PEM = b"-----BEGIN "
 _SYSTEMS_OWN = "probe"
+_FILES = (
+    "ssl.ca.location", "ssl.crl.location", "ssl.certificate.location", "ssl.key.location", "ssl.keystore.location")
 _JKS = b"\xfe\xed\xfe\xed"
 _CIPHER_OF_TLS_13 = re.compile(r"TLS_(?!.*_WITH_)\w+")
 _CURVES_OF_NIST = {"P-256": "prime256v1", "P-384": "secp384r1", "P-521": "secp521r1"}
 _CIPHER_OF_JAVA = re.compile(r"TLS_(\w+)_WITH_(\w+)")
+_log = logging.getLogger("headrace")
 
 
-def tls_context(config: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """The TLS settings of a client; None when it speaks plaintext.
+class RenewedContext:
+    """TLS settings that are made anew for a connection when files that they come from have changed since.
+
+    Certificates that live for hours are renewed on disk while a client runs. The files are looked at, not watched: in
+    containers they are mounts that tell of no change. Where they cannot be used, as between the two steps in which a
+    certificate and its key are replaced, the settings of before stay until the files change again.
+
+    Args:
+        make: makes the settings from the files.
+        paths: the files, or directories; empty names are left out.
+
+    Raises:
+        ConfigError: they cannot be made the first time.
+    """
+
+    def __init__(self, make: Callable[[], ssl.SSLContext], paths: Iterable[str]) -> None:
+        self._make = make
+        self._paths = [path for path in paths if path]
+        self._seen = self._stamps()  # first: what changes while it is read is read again
+        self._context = make()
+
+    def __call__(self) -> ssl.SSLContext:
+        """The settings for a connection that is opened now."""
+        stamps = self._stamps()
+        if stamps != self._seen:
+            self._seen = stamps
+            try:
+                self._context = self._make()
+            except (ConfigError, DependencyError) as error:
+                _log.warning("files of TLS have changed and cannot be used, connections are opened with what they held "
+                             "before: %s", error)
+        return self._context
+
+    def _stamps(self) -> list[tuple[int, ...] | None]:
+        return [_stamp(path) for path in self._paths]
+
+
+def _stamp(path: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
+
+
+def renewed_tls(config: Mapping[str, Any]) -> RenewedContext | None:
+    """`tls_context` for each new connection of a client; None when it speaks plaintext.
+
+    Raises:
+        ConfigError: as by `tls_context`.
+        DependencyError: as by `tls_context`.
+    """
+    if "ssl" not in config["security.protocol"]:
+        return None
+    return RenewedContext(lambda: tls_context(config), [config[name] for name in _FILES])
+
+
+def tls_context(config: Mapping[str, Any]) -> ssl.SSLContext:
+    """The TLS settings of a client that speaks it.
 
     Raises:
         ConfigError: a certificate or key cannot be read, or they do not fit together.
         DependencyError: a PKCS#12 file is given and the package cryptography is not installed.
     """
-    if "ssl" not in config["security.protocol"]:
-        return None
     context = trusting_context(config, "ssl.ca.location", "ssl.ca.pem", "ssl.truststore.password")
     context.minimum_version, context.maximum_version = _versions(config)
     verify = config["enable.ssl.certificate.verification"]

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, DependencyError
 from headrace.net.auth import tls
-from headrace.net.auth.tls import tls_context, trusting_context
+from headrace.net.auth.tls import RenewedContext, renewed_tls, tls_context, trusting_context
 
 
 def config(**properties: Any) -> Config:
@@ -52,9 +52,7 @@ def files(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> di
 
 
 def context(**properties: Any) -> ssl.SSLContext:
-    made = tls_context(config(**{"security.protocol": "ssl", **properties}))
-    assert made is not None
-    return made
+    return tls_context(config(**{"security.protocol": "ssl", **properties}))
 
 
 @pytest.mark.parametrize("given", [
@@ -243,7 +241,7 @@ def test_versions_of_tls_can_be_chosen(given: dict[str, str], versions: tuple[An
     ("plaintext", False), ("ssl", True), ("sasl_plaintext", False), ("sasl_ssl", True)])
 def test_tls_is_spoken_where_the_protocol_says_so(protocol: str, spoken: bool) -> None:
     sasl = {"sasl.mechanism": "PLAIN", "sasl.username": "u", "sasl.password": "p"} if "sasl" in protocol else {}
-    assert (tls_context(config(**{"security.protocol": protocol, **sasl})) is not None) is spoken
+    assert (renewed_tls(config(**{"security.protocol": protocol, **sasl})) is not None) is spoken
 
 
 @pytest.mark.parametrize(("given", "checks_certificate", "checks_name"), [
@@ -325,3 +323,89 @@ def test_a_directory_of_authorities_is_looked_into(
 
 def test_certificates_need_not_follow_rfc_5280_to_the_letter_on_any_python() -> None:
     assert not context().verify_flags & ssl.VERIFY_X509_STRICT
+
+
+class Identity:
+    """A client's files on disk, as who renews certificates leaves them.
+
+    Args:
+        directory: where they lie.
+        authority: that a broker trusts.
+    """
+
+    def __init__(self, directory: Path, authority: trustme.CA) -> None:
+        self.certificate, self.key, self.trusted = directory / "chain.pem", directory / "key.pem", directory / "ca.pem"
+        self.issue(authority, "old")
+        self.key_too()
+        self.trusted.write_bytes(authority.cert_pem.bytes())
+
+    def issue(self, authority: trustme.CA, name: str) -> None:
+        """The certificate, without its key yet."""
+        self._leaf = authority.issue_cert(name)
+        self.certificate.write_bytes(b"".join(blob.bytes() for blob in self._leaf.cert_chain_pems))
+
+    def key_too(self) -> None:
+        """The key of the certificate."""
+        self.key.write_bytes(self._leaf.private_key_pem.bytes())
+
+    def contexts(self) -> RenewedContext:
+        """As a client has them."""
+        found = renewed_tls(config(**{
+            "security.protocol": "ssl", "ssl.certificate.location": str(self.certificate),
+            "ssl.key.location": str(self.key), "ssl.ca.location": str(self.trusted)}))
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def broker(authority: trustme.CA) -> ssl.SSLContext:
+    """Of a broker that wants to see a certificate."""
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("broker").configure_cert(server)
+    server.verify_mode = ssl.CERT_REQUIRED
+    authority.configure_trust(server)
+    return server
+
+
+def test_a_certificate_that_is_renewed_on_disk_is_shown_from_the_next_connection_on(
+    authority: trustme.CA, broker: ssl.SSLContext, tmp_path: Path
+) -> None:
+    identity = Identity(tmp_path, authority)
+    contexts = identity.contexts()
+    first = contexts()
+    assert contexts() is first
+    assert ("DNS", "old") in shake_hands(first, broker)["subjectAltName"]
+    identity.issue(authority, "new")
+    identity.key_too()
+    assert ("DNS", "new") in shake_hands(contexts(), broker)["subjectAltName"]
+
+
+def test_files_that_do_not_fit_together_yet_leave_what_was_there_until_they_change_again(
+    authority: trustme.CA, broker: ssl.SSLContext, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    identity = Identity(tmp_path, authority)
+    contexts = identity.contexts()
+    identity.issue(authority, "new")
+    for _ in range(2):
+        assert ("DNS", "old") in shake_hands(contexts(), broker)["subjectAltName"]
+    assert [record.message for record in caplog.records if "KEY_VALUES_MISMATCH" in record.message] \
+        == [record.message for record in caplog.records]
+    assert len(caplog.records) == 1
+    identity.key.unlink()
+    assert ("DNS", "old") in shake_hands(contexts(), broker)["subjectAltName"]
+    identity.key_too()
+    assert ("DNS", "new") in shake_hands(contexts(), broker)["subjectAltName"]
+
+
+def test_authorities_that_are_renewed_on_disk_are_trusted_from_the_next_connection_on(
+    authority: trustme.CA, tmp_path: Path
+) -> None:
+    identity = Identity(tmp_path, authority)
+    contexts = identity.contexts()
+    other = trustme.CA()
+    broker = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    other.issue_cert("broker").configure_cert(broker)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shake_hands(contexts(), broker)
+    identity.trusted.write_bytes(authority.cert_pem.bytes() + other.cert_pem.bytes())
+    shake_hands(contexts(), broker)
