@@ -126,6 +126,35 @@ def sockets_to(port: int) -> set[str]:
     return {row[9] for row in rows if int(row[2].rpartition(":")[2], 16) == port and f"socket:[{row[9]}]" in own}
 
 
+def test_records_of_a_producer_that_was_let_in_wait_for_the_next_token(secured: KafkaCluster) -> None:
+    """As in librdkafka: where a token is late, or a password was replaced, records had no other fault."""
+    away: list[bool] = []
+    reports = Reports()
+    topics = [f"waits-{next(NUMBERS)}" for _ in range(2)]
+
+    def token(config: str) -> tuple[str, float]:
+        if away:
+            raise ConnectionError("the identity provider is away")
+        made = unsecured_token("principal=alice lifeSeconds=3", {}, time.time())
+        return made.value, made.expires_at
+
+    given = secured.client_properties("SASL_PLAINTEXT", "OAUTHBEARER")
+    properties = {name: value for name, value in given.items() if "oauthbearer" not in name}
+    with Producer({**properties, "oauth_cb": token, "error_cb": lambda error: None}) as producer:
+        producer.produce(topics[0], b"first", on_delivery=reports)
+        assert producer.flush(10) == 0
+        away.append(True)
+        time.sleep(4)
+        for topic in topics:
+            producer.produce(topic, b"late", on_delivery=reports)
+        assert producer.flush(1) == 2
+        assert reports.errors == []
+        away.clear()
+        assert producer.flush(20) == 0
+    assert reports.errors == []
+    assert sorted(reports.offsets) == [0, 0, 1]
+
+
 # Refusals
 
 

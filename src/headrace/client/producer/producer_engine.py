@@ -29,7 +29,7 @@ from headrace.config import Config
 from headrace.errors import BufferFullError, ClientClosedError, FatalError, KafkaError
 from headrace.interpreter import has_gil
 from headrace.machines.cluster.metadata import HostsUnknown, MetadataChanged, MetadataFailed
-from headrace.machines.machine import Effect, Event
+from headrace.machines.machine import REFUSALS, Effect, Event
 from headrace.machines.producer.batch_queue import BatchQueues, ProducerBatch, SealedBatch
 from headrace.machines.producer.lone_batch import Lend
 from headrace.machines.producer.sender import BatchDone, Limits, ProducerFailed, Seal, Sender
@@ -265,7 +265,8 @@ class ProducerEngine:
         elif isinstance(event, MetadataChanged):
             self._open_topics()
         elif isinstance(event, MetadataFailed):
-            self._fail(self.accumulators.drop(event.error))
+            may_pass = self._sender.was_let_in and event.error.code() in REFUSALS
+            self._fail((self.accumulators.drop_watchers if may_pass else self.accumulators.drop)(event.error))
         elif isinstance(event, HostsUnknown):
             self._fail(self.accumulators.drop_watchers(event.error))
         elif isinstance(event, ProducerFailed):

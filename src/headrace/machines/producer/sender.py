@@ -152,6 +152,10 @@ class Sender:
         backoff_s: seconds to wait before retry n (0, 1, ...), jitter included.
         transactions: the producer's transactions, None without a `transactional.id`.
         lends: the client can carry out `Lend`.
+
+    Attributes:
+        was_let_in: a leader has answered. One that refuses the client now may let it in again: passwords and
+            certificates are replaced here and there one after the other, and what knows the users may be away.
     """
 
     def __init__(
@@ -165,6 +169,7 @@ class Sender:
         lends: bool = False,
     ) -> None:
         self.failed: KafkaError | None = None
+        self.was_let_in = False
         self._batch_queues, self._sequences, self._leaders = batch_queues, sequences, leaders
         self._limits, self._pauses = limits, Pauses(backoff_s)
         self._transactions = transactions
@@ -314,6 +319,7 @@ class Sender:
             self.fail_on(self._sequences.on_reply(reply, now))
             return
         self._load.requests[send.destination] -= 1
+        self.was_let_in = True
         usual = False
         if (template := send.template) is not None:
             template.request.part.records = None  # the memory of the batch is not kept
@@ -378,7 +384,7 @@ class Sender:
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """No answer came."""
         if isinstance(send.request, InitProducerIdRequest):
-            if error.code() in REFUSALS:  # it may let us in later; these records do not wait for that
+            if error.code() in REFUSALS and not self.was_let_in:  # these records do not wait until we may be let in
                 self.purge(error, None)
             self.fail_on(self._sequences.on_error(error, now))
             return
@@ -388,7 +394,7 @@ class Sender:
         self._leaders.refresh(now)
         for batch in send.context:
             self._batch_queues.settle(batch)
-            if error.code() in HOPELESS:
+            if error.code() in HOPELESS and not (self.was_let_in and error.code() in REFUSALS):
                 for part, why in without_headers(batch, error, self._batch_queues, now):
                     self._give_up(part, why)
             else:

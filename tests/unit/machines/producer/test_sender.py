@@ -373,6 +373,28 @@ def test_a_failure_that_no_new_connection_cures_is_reported():
     assert [done.error for done in cluster.reports()] == [KafkaError._UNSUPPORTED_FEATURE]
 
 
+@pytest.mark.parametrize("code", [KafkaError._AUTHENTICATION, KafkaError._SSL])
+def test_records_wait_for_a_leader_that_refuses_whom_it_has_let_in_before_and_for_no_other(code):
+    cluster = Cluster()
+    refusal = KafkaError(code, "who are you?")
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.sender.on_error(send, refusal, cluster.now)
+    assert [done.error for done in cluster.reports()] == [refusal]
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send)
+    assert [done.error for done in cluster.reports()] == [None]
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.sender.on_error(send, refusal, cluster.now)
+    assert cluster.reports() == []
+    cluster.now += 1
+    (send,) = cluster.poll()
+    cluster.answer(send)
+    assert [done.error for done in cluster.reports()] == [None]
+
+
 def test_retries_end_with_the_setting():
     cluster = Cluster(retries=1)
     cluster.add()
