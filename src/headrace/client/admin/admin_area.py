@@ -8,6 +8,7 @@ Read next: `client.admin.topic_calls` for an area, `client.admin.admin_engine`, 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Mapping
 from numbers import Real
@@ -17,6 +18,7 @@ from headrace.arguments import instance_of, list_of
 from headrace.client.admin.admin_engine import AdminEngine
 from headrace.client.core import ClientCore
 from headrace.client.result_future import Ends, end_each
+from headrace.client.waits import seconds
 from headrace.errors import KafkaError, KafkaException
 from headrace.types.records import TopicPartition
 
@@ -96,6 +98,11 @@ class AdminArea:
         if request_timeout is None:
             return self.core.config.seconds("socket.timeout.ms")
         return seconds_of(request_timeout, "request_timeout")
+
+    def limit_of(self, timeout: float | None) -> float:
+        """`limit` of a call whose `timeout` is negative, or None, for the client's own."""
+        wanted_s = seconds(timeout)
+        return self.limit(None if wanted_s == math.inf else wanted_s)
 
     def times(self, request_timeout: float | None, operation_timeout: float | None) -> tuple[float, float]:
         """Seconds that a call may take, and its work on the brokers; as `limit`."""

@@ -57,7 +57,7 @@ class ClusterCalls(AdminArea):
         Args:
             timeout: seconds; socket.timeout.ms when it is negative.
         """
-        return self.core.cluster_id(self.limit(timeout if timeout >= 0 else None))
+        return self.core.cluster_id(self.limit_of(timeout))
 
     def describe_features(self, *, request_timeout: float | None = None) -> Single[FeatureMetadata]:
         """Find the features of the cluster. The result has the levels in use, and those that a broker supports."""

@@ -165,7 +165,7 @@ class GroupCalls(AdminArea):
         """
         if group is not None and not isinstance(group, str):
             raise TypeError(f"group must be str or None, not {type(group).__name__}")
-        limit_s = self.limit(timeout if timeout >= 0 else None)
+        limit_s = self.limit_of(timeout)
 
         async def list_them() -> list[GroupMetadata]:
             listed, errors = await self.engine.at_brokers(ListGroupsRequest(), limit_s, read_listed)

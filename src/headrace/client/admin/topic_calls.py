@@ -108,7 +108,7 @@ class TopicCalls(AdminArea):
             topic: one of them; None for all.
             timeout: seconds; socket.timeout.ms when it is negative.
         """
-        return self.core.list_topics(topic, self.limit(timeout if timeout >= 0 else None))
+        return self.core.list_topics(topic, self.limit_of(timeout))
 
 
 def _reader(read: Reader, operation_s: float) -> Reader:

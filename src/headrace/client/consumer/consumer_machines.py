@@ -54,7 +54,6 @@ CONSUMER_CLOSED: Final = "Consumer closed"
 
 _PROPAGATION_S: Final = 5.0
 """A broker that has not heard of a topic for so long after all others is hardly alive."""
-_NO_TOPIC: Final = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 """Of one that is not among all topics, as they are asked for where there are patterns."""
 
 
@@ -332,7 +331,7 @@ class ConsumerMachines:
             if info is None and not self._wants_every_topic:  # it was not asked for
                 reports_at.pop(name, None)
                 continue
-            error = _NO_TOPIC if info is None else info.error
+            error = _no_topic(name) if info is None else info.error
             if error is None:
                 reports_at[name] = now
                 continue
@@ -362,3 +361,9 @@ class ConsumerMachines:
 
 def _wall_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _no_topic(name: str) -> KafkaError:
+    """What is said of a topic that is not among all of them, in the words of a broker that is asked for it."""
+    error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
+    return KafkaError(error.code(), f'topic "{name}": {error.str()}')

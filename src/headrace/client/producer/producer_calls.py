@@ -102,11 +102,11 @@ class ProducerCalls(Generic[W]):
 
     async def list_topics(self, topic: str | None, timeout: float) -> ClusterMetadata:
         """The cluster's brokers and topics; negative timeouts never end."""
-        return await self.engine.client.list_topics(topic, timeout if timeout >= 0 else _FOREVER_S)
+        return await self.engine.client.list_topics(topic, min(_FOREVER_S, seconds(timeout)))
 
     async def cluster_id(self, timeout: float) -> str | None:
         """The cluster's id; negative timeouts never end."""
-        return await self.engine.client.cluster_id(timeout if timeout >= 0 else _FOREVER_S)
+        return await self.engine.client.cluster_id(min(_FOREVER_S, seconds(timeout)))
 
     # Waiting for topics and for room
 

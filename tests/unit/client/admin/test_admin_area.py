@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headrace import Producer
 from headrace.admin import AdminClient, NewTopic
 from headrace.client.admin.admin_area import ByKey
 from headrace.errors import KafkaError, KafkaException
@@ -33,6 +34,15 @@ def test_a_time_that_is_no_number_is_told_with_its_unit(name: str) -> None:
     with AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}) as admin, pytest.raises(
             TypeError, match=f"{name} must be a number of seconds, not str"):
         admin.create_topics([NewTopic("t", 1)], **{name: "5"})
+
+
+@pytest.mark.parametrize(("client", "call"), [
+    (AdminClient, "list_topics"), (AdminClient, "cluster_id"), (Producer, "list_topics"), (Producer, "cluster_id")])
+def test_a_timeout_that_is_no_number_is_told_as_such(client: type[Any], call: str) -> None:
+    made = client(NOBODY)
+    with pytest.raises(TypeError, match="timeout must be a number of seconds, not str"):
+        getattr(made, call)(timeout="5")
+    made.close()
 
 
 def test_nothing_is_done_for_nothing() -> None:

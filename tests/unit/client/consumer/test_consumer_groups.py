@@ -363,7 +363,10 @@ def test_a_topic_that_is_missing_beside_a_pattern_is_told(broker: EmbeddedBroker
         while told is None and time.monotonic() < deadline:
             told = member.poll(0.1)
         assert told is not None
-        assert (told.topic(), told.error()) == ("zzb", KafkaError.UNKNOWN_TOPIC_OR_PART)
+        error = told.error()
+        assert error is not None
+        assert (told.topic(), error) == ("zzb", KafkaError.UNKNOWN_TOPIC_OR_PART)
+        assert '"zzb"' in error.str()
         broker.create_topic("zzb", 1)
         poll_until(lambda: {tp.topic for tp in member.assignment()} == {"zzb"}, member)
 
