@@ -29,7 +29,7 @@ from headrace.net.timers import Clock, in_time, jitter, monotonic
 from headrace.wire.messages.cluster.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from headrace.wire.schema import Request, Response
 
-__all__ = ["HANDLE_CLOSED", "ClientCore", "LiveClient", "close_by_itself", "metadata_from"]
+__all__ = ["HANDLE_CLOSED", "ClientCore", "ClosesByItself", "LiveClient", "metadata_from"]
 
 HANDLE_CLOSED: Final = "Handle has been closed: make a new client"
 """What is said of a call that confluent_kafka has once for all clients: programs match its words."""
@@ -355,7 +355,7 @@ class ClientCore:
 
     def abandon(self) -> None:
         """The client was let go without being closed: close it without waiting. On the loop."""
-        self._closing = close_by_itself(self.close(_LET_GO))
+        self._closing = ClosesByItself(self.close(_LET_GO))
 
     async def _known(self, node_id: int, timeout_s: float) -> None:
         if node_id not in self.metadata.cluster.nodes:
@@ -390,25 +390,48 @@ class ClientCore:
         return f": {self._reported.str()}" if self._reported is not None else ""
 
 
-def close_by_itself(closing: Coroutine[Any, Any, object]) -> asyncio.Task[object]:
-    """Close a client that was let go, on the running loop: to the end, or until the loop is about to be closed.
+class ClosesByItself:
+    """Closes a client that was let go, on the running loop: to the end, or until the loop is about to be closed.
 
     asyncio tells that nobody but asynchronous generators that have begun. A task would be left behind, and its sockets.
+
+    Args:
+        closing: what closes the client. It begins in any case: where all tasks of the loop are cancelled in the turn in
+            which the client is let go, as by `asyncio.run`, a task would be cancelled before its first step.
+
+    Attributes:
+        task: it runs here.
     """
-    task = asyncio.get_running_loop().create_task(closing)
-    watch = cast("AsyncGeneratorType[None, None]", _end_of_loop(task))
-    _begin(watch.asend(None))
-    task.add_done_callback(lambda _: None if watch.ag_running else _begin(watch.aclose()))
-    return task
 
+    task: asyncio.Task[object]
 
-async def _end_of_loop(task: asyncio.Task[object]) -> AsyncGenerator[None, None]:
-    try:
-        yield
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.wait((task,))
+    def __init__(self, closing: Coroutine[Any, Any, object]) -> None:
+        self._closing, self._begun = closing, False
+        self._watch = cast("AsyncGeneratorType[None, None]", self._end_of_loop())
+        self._start()
+        _begin(self._watch.asend(None))
+
+    def _start(self) -> None:
+        self.task = asyncio.get_running_loop().create_task(self._close())
+        self.task.add_done_callback(self._on_done)
+
+    async def _close(self) -> object:
+        self._begun = True
+        return await self._closing
+
+    def _on_done(self, task: asyncio.Task[object]) -> None:
+        if not self._begun:
+            self._start()
+        elif not self._watch.ag_running:
+            _begin(self._watch.aclose())
+
+    async def _end_of_loop(self) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            if not self.task.done():
+                self.task.cancel()
+                await asyncio.wait((self.task,))
 
 
 def _begin(work: Coroutine[Any, Any, object]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import time
+import warnings
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ import pytest
 
 from headrace import Producer
 from headrace.aio import AIOConsumer, AIOProducer, AIOShareConsumer
-from headrace.client.core import ClientCore, close_by_itself, metadata_from
+from headrace.client.core import ClientCore, ClosesByItself, metadata_from
 from headrace.config import ADMIN, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
@@ -408,7 +409,7 @@ def test_what_closes_by_itself_is_at_an_end_before_its_loop_is_closed() -> None:
             ended.append("the socket is closed")
 
     async def main() -> None:
-        last = asyncio.create_task(_begin_when_cancelled(lambda: close_by_itself(closing())))
+        last = asyncio.create_task(_begin_when_cancelled(lambda: ClosesByItself(closing())))
         await asyncio.sleep(0)
         assert not last.done()
 
@@ -422,7 +423,7 @@ def test_what_closes_by_itself_leaves_nothing_on_the_loop() -> None:
         return 5
 
     async def main() -> None:
-        assert await close_by_itself(closing()) == 5
+        assert await ClosesByItself(closing()).task == 5
         await asyncio.sleep(0)
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -454,4 +455,26 @@ def test_a_client_in_a_task_that_ends_with_the_program_leaves_nothing_behind(
         for _ in range(3):
             asyncio.run(main(broker.bootstrap_servers))
             gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+@pytest.mark.parametrize("kind", [AIOConsumer, AIOShareConsumer, AIOProducer])
+def test_a_client_that_is_let_go_with_the_end_of_the_program_leaves_nothing_behind(
+    kind: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main(servers: str) -> None:
+        client = kind({"bootstrap.servers": servers} | ({} if kind is AIOProducer else {"group.id": kind.__name__}))
+        if kind is AIOProducer:
+            for _ in range(100):
+                await client.produce("t", b"v")
+        else:
+            await client.subscribe(["t"])
+            await client.poll(0.2)
+
+    with EmbeddedBroker(topics={"t": 1}) as broker, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            asyncio.run(main(broker.bootstrap_servers))
+            gc.collect()
+    assert [str(warning.message) for warning in told] == []
     assert not [record for record in caplog.records if record.name == "asyncio"]

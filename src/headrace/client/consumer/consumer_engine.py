@@ -22,7 +22,7 @@ from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_machines import ConsumerMachines
 from headrace.client.consumer.consumer_offsets import ConsumerOffsets, Partitions
 from headrace.client.consumer.rebalance import RebalanceCallback, Rebalances
-from headrace.client.core import HANDLE_CLOSED, close_by_itself
+from headrace.client.core import HANDLE_CLOSED, ClosesByItself
 from headrace.client.waits import Steps, Wait, seconds
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
@@ -405,7 +405,7 @@ class ConsumerEngine:
     def _abandon(self) -> None:
         """The consumer was let go without being closed: leave the group and close. Commits nothing, as in a crash."""
         self._subscription.assign([])
-        self._closing = close_by_itself(self._end())
+        self._closing = ClosesByItself(self._end())
 
 
 _place = operator.attrgetter("topic", "partition")  # as they sort by themselves, at less cost

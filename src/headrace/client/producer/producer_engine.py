@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.buffers import Alarm, BufferPool, DirectReplies, Polling, implementation
-from headrace.client.core import ClientCore, close_by_itself
+from headrace.client.core import ClientCore, ClosesByItself
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
 from headrace.client.producer.topics import PRODUCER_CLOSED, FailedRecord, TopicAccumulators, compression_of, never
@@ -353,7 +353,7 @@ class ProducerEngine:
         Args:
             closing: a gentler way to close it than to give up what waits.
         """
-        self._closing = close_by_itself(self.close() if closing is None else closing)
+        self._closing = ClosesByItself(self.close() if closing is None else closing)
 
     def after_fork(self) -> None:
         """In a forked child: there is no loop, no connection, and nothing that may be sent."""

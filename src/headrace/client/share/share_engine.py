@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from headrace.arguments import instance_of, list_of
 from headrace.client.application_callbacks import ApplicationCallbacks
-from headrace.client.core import close_by_itself
+from headrace.client.core import ClosesByItself
 from headrace.client.share.polled_messages import Messages
 from headrace.client.share.share_machines import ShareMachines
 from headrace.client.waits import Steps, Wait, seconds
@@ -451,7 +451,7 @@ class ShareEngine:
 
     def _abandon(self) -> None:
         """The consumer was let go without being closed: release what it holds, leave the group and close."""
-        self._closing = close_by_itself(self._end())
+        self._closing = ClosesByItself(self._end())
 
 
 async def _result_of(begun: Awaitable[Any]) -> Any:
