@@ -19,7 +19,7 @@ from headrace.client.core import LiveClient
 from headrace.client.coroutine_callbacks import started, with_started
 from headrace.client.producer.interception import Callback, Deliver, chain_of, is_given_up, resolve
 from headrace.client.producer.producer_calls import ProducerCalls
-from headrace.client.producer.producer_engine import ProducerEngine
+from headrace.client.producer.producer_engine import LEFT_AT_EXIT, ProducerEngine
 from headrace.client.producer.topics import producer_closed
 from headrace.client.waits import LoopWaits, Wait, deadline
 from headrace.config import PRODUCER, Config
@@ -84,6 +84,7 @@ class AIOProducer(LiveClient):
             run, calls = self._run, ProducerCalls(engine, self._chain, self._waits, serves=lambda: False)
             self._given.when_let_go(
                 lambda: not engine.closed, lambda: engine.abandon(run(calls.close(spare_callbacks=False))))
+            LEFT_AT_EXIT.add(engine)
             sends = self._sends_if_started = _Sends(calls, self._config, self._given)
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:
                 fast_path = AIOProduceFastPath(calls.intercepted.open, sends.produce, sends.wake, sends.new_future,

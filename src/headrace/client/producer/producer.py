@@ -20,7 +20,7 @@ from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.core import HANDLE_CLOSED, LiveClient
 from headrace.client.producer.interception import Callback, chain_of
 from headrace.client.producer.producer_calls import Backpressure, ProducerCalls
-from headrace.client.producer.producer_engine import ProducerEngine
+from headrace.client.producer.producer_engine import LEFT_AT_EXIT, ProducerEngine
 from headrace.client.waits import ThreadWaits, deadline
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError
@@ -139,6 +139,7 @@ class Producer(LiveClient):
     async def _make(self, config: Config, callbacks: ApplicationCallbacks) -> ProducerEngine:
         engine = await self._engine_class(config, self._waits.notify).log_in()
         callbacks.when_let_go(lambda: not engine.closed, engine.abandon)  # records that wait are lost, as documented
+        LEFT_AT_EXIT.add(engine)
         return engine
 
     if not TYPE_CHECKING:  # a type checker would take every name for one of a producer's
@@ -547,6 +548,7 @@ def end_with(producer: Producer, action: Callable[[], object]) -> weakref.finali
     Returns:
         Its `detach()` keeps it from being called.
     """
+    LEFT_AT_EXIT.discard(producer._engine)
     return producer._slow_path.callbacks.end_with(action)
 
 

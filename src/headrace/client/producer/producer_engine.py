@@ -9,10 +9,13 @@ It must not know bytes or sockets. Read next: `machines.producer.batch_queue`.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import concurrent.futures
 import contextlib
+import logging
 import math
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -41,9 +44,18 @@ if TYPE_CHECKING:
     from headrace.client.producer.direct_sends import DirectSends
     from headrace.client.producer.transaction_calls import TransactionCalls
 
-__all__ = ["ProducerEngine"]
+__all__ = ["LEFT_AT_EXIT", "ProducerEngine"]
 
 _T = TypeVar("_T")
+LEFT_AT_EXIT: weakref.WeakSet[ProducerEngine] = weakref.WeakSet()
+"""Those that nothing closes when the interpreter ends; the log tells what is lost with them."""
+
+
+@atexit.register
+def _tell_of_left() -> None:
+    for engine in list(LEFT_AT_EXIT):
+        if not engine.closed:
+            engine.tell_of_lost()
 
 
 class ProducerEngine:
@@ -353,7 +365,16 @@ class ProducerEngine:
         Args:
             closing: a gentler way to close it than to give up what waits.
         """
+        if closing is None:
+            self.tell_of_lost()
         self._closing = ClosesByItself(self.close() if closing is None else closing)
+
+    def tell_of_lost(self) -> None:
+        """Log how many records end with the producer, as librdkafka does: nobody is left to be told otherwise."""
+        if lost := self.buffer_pool.messages:
+            self.client.log.log(
+                logging.WARNING, "a producer ends, and records were not delivered or not confirmed yet (%d): call flush() "
+                "or close() before it is let go and before the program ends", lost)
 
     def after_fork(self) -> None:
         """In a forked child: there is no loop, no connection, and nothing that may be sent."""

@@ -90,7 +90,7 @@ def test_a_producer_whose_brokers_are_away_is_gone_when_it_is_let_go(use: Callab
     until(lambda: is_gone(driver))
 
 
-def test_records_that_wait_are_not_reported_when_their_producer_is_let_go() -> None:
+def test_records_that_wait_are_not_reported_when_their_producer_is_let_go(caplog: pytest.LogCaptureFixture) -> None:
     reports: list[Any] = []
     producer = Producer({**AWAY, "on_delivery": lambda *report: reports.append(report)})
     producer.produce("t", b"value")
@@ -98,6 +98,7 @@ def test_records_that_wait_are_not_reported_when_their_producer_is_let_go() -> N
     del producer
     until(lambda: is_gone(driver))
     assert reports == []
+    assert [each.message for each in caplog.records if "not confirmed yet (1)" in each.message]
 
 
 @pytest.mark.parametrize("name", ["produce", "poll", "flush"])
