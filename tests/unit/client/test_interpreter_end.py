@@ -37,8 +37,8 @@ print("END", flush=True)
 
 ENDS = ("ClientClosedError the interpreter ends, and no thread but this one runs any more: flush and close clients "
         "before, in a with block or in a function that is registered with atexit\n")
-LOST = ("a producer ends, and records were not delivered or not confirmed yet (1): call flush() or close() before it is let "
-        "go and before the program ends\n")
+LOST = ("a producer ends, and records were not delivered or not confirmed yet (1): call flush() or close() before "
+        "it is let go and before the program ends\n")
 PROGRAMS: dict[str, tuple[str, str, int] | tuple[str, str, int, str]] = {
     "close a producer": ("""
 producer = Producer(conf)

@@ -373,8 +373,8 @@ class ProducerEngine:
         """Log how many records end with the producer, as librdkafka does: nobody is left to be told otherwise."""
         if lost := self.buffer_pool.messages:
             self.client.log.log(
-                logging.WARNING, "a producer ends, and records were not delivered or not confirmed yet (%d): call flush() "
-                "or close() before it is let go and before the program ends", lost)
+                logging.WARNING, "a producer ends, and records were not delivered or not confirmed yet (%d): call "
+                "flush() or close() before it is let go and before the program ends", lost)
 
     def after_fork(self) -> None:
         """In a forked child: there is no loop, no connection, and nothing that may be sent."""
