@@ -64,11 +64,13 @@ class AIOShareConsumer(LiveClient):
     async def poll(self, timeout: float | None = -1) -> Messages:
         """As `ShareConsumer.poll`, awaited. Nothing is lost when it is cancelled."""
         self._waits.wakeup.heed()
+        await self._waits.give_turn()
         return await self._waits.run(self._engine.poll(timeout))
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         while True:
-            self._engine.want_one()  # as in `ShareConsumer`
+            await self._waits.give_turn()
+            self._engine.want_one()  # as in `ShareConsumer`; with no turn until it polls
             for message in await self.poll():
                 yield message
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 from typing import Any
 from uuid import UUID
 
@@ -62,15 +63,45 @@ def test_a_poll_that_is_cancelled_leaves_the_consumer_usable() -> None:
     asyncio.run(run())
 
 
+def lock(consumer: AIOShareConsumer, count: int) -> None:
+    """Have so many records locked for a consumer."""
+    builder = BatchBuilder(1 << 20, 1 << 20)
+    for number in range(count):
+        builder.append(1000, None, b"%d" % number)
+    consumer._engine.machines.fetcher.queue.append(AcquiredBatch(
+        ("t", 0), UUID(int=1), ShareSession(1), [(0, count - 1, 1)], builder.seal(0).data, float("inf")))
+
+
+def test_other_tasks_have_a_turn_while_a_loop_reads_records_that_are_there() -> None:
+    """Heartbeats among them, without which the records go to others."""
+    async def run() -> None:
+        turns: list[int] = []
+
+        async def others() -> None:
+            while True:
+                turns.append(1)
+                await asyncio.sleep(0)
+
+        async with AIOShareConsumer(NOWHERE) as one:
+            await one.subscribe(["t"])
+            lock(one, 50)
+            task, read = asyncio.create_task(others()), 0
+            async for _ in one:
+                time.sleep(0.001)
+                read += 1
+                if read == 50:
+                    break
+            assert len(turns) > 2
+            task.cancel()
+
+    asyncio.run(run())
+
+
 def test_a_loop_may_be_left_at_any_record_and_the_next_one_goes_on_there() -> None:
     async def run() -> None:
         async with AIOShareConsumer(NOWHERE) as one:
             await one.subscribe(["t"])
-            builder = BatchBuilder(1 << 20, 1 << 20)
-            for number in range(6):
-                builder.append(1000, None, b"%d" % number)
-            one._engine.machines.fetcher.queue.append(AcquiredBatch(
-                ("t", 0), UUID(int=1), ShareSession(1), [(0, 5, 1)], builder.seal(0).data, float("inf")))
+            lock(one, 6)
             seen = []
             for _ in range(3):
                 async for message in one:
