@@ -54,7 +54,6 @@ CONSUMER_CLOSED: Final = "Consumer closed"
 
 _PROPAGATION_S: Final = 5.0
 """A broker that has not heard of a topic for so long after all others is hardly alive."""
-"""Of one that is not among all topics, as they are asked for where there are patterns."""
 
 
 @slotted(eq=False)
@@ -364,6 +363,6 @@ def _wall_ms() -> int:
 
 
 def _no_topic(name: str) -> KafkaError:
-    """What is said of a topic that is not among all of them, in the words of a broker that is asked for it."""
+    """What is said of a topic that is not among all of them, which are asked for where there are patterns."""
     error = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
     return KafkaError(error.code(), f'topic "{name}": {error.str()}')

@@ -102,7 +102,8 @@ def test_the_default_trigger_takes_what_there_is_and_stops():
     [
         ("[pipeline]", "[pipeline", "file.toml is not TOML"),
         ('name = "sums"', "", "[pipeline]: name is missing"),
-        ('checkpoint = "cp"', 'chekpoint = "cp"', "[pipeline]: checkpoint is missing; did you mean 'checkpoint' by 'chekpoint'?"),
+        ('checkpoint = "cp"', 'chekpoint = "cp"',
+         "[pipeline]: checkpoint is missing; did you mean 'checkpoint' by 'chekpoint'?"),
         ('name = "sums"', 'name = "sums"\nowner = "me"', "[pipeline]: unknown key 'owner'"),
         ("processing-time 2 s", "sometimes", 'must be "available-now" or like "processing-time 2 seconds"'),
         ("processing-time 2 s", "processing-time 2 parsecs", 'must be "available-now" or like "processing-time 2'),
