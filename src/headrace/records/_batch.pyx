@@ -1971,8 +1971,9 @@ def read_columns(data, topic, int32_t partition, int64_t fetch_offset, int64_t e
                  bint check_crcs=True, aborted=None, max_decompressed_bytes=MAX_DECOMPRESSED_BYTES,
                  int64_t max_column_bytes=MAX_COLUMN_BYTES):
     """Read the records from `fetch_offset` up to but not including `end_offset` into buffers of Arrow's layout."""
-    cursor = Cursor(data, topic, partition, fetch_offset, check_crcs=check_crcs, aborted=aborted,
-                    max_decompressed_bytes=max_decompressed_bytes)
+    cursor = data if isinstance(data, Cursor) else Cursor(
+        data, topic, partition, fetch_offset, check_crcs=check_crcs, aborted=aborted,
+        max_decompressed_bytes=max_decompressed_bytes)
     builder = ColumnBuilder(want_key=want_key, want_value=want_value, want_headers=want_headers, java_times=True,
                             max_column_bytes=max_column_bytes)
     while builder.rows < max_rows and builder.append(cursor, max_rows - builder.rows, end_offset):

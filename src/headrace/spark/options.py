@@ -69,6 +69,7 @@ _UNITS: Final = {"microsecond": 1e-6, "millisecond": 0.001, "second": 1.0, "sec"
                  "hour": 3600.0, "day": 86400.0}
 _SECONDS: Final = {"us": 1e-6, "": 0.001, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, **_UNITS,
                    **{f"{name}s": seconds for name, seconds in _UNITS.items()}}
+_TIMES: Final = ". Times are milliseconds since 1970; -2 is the earliest record, -1 the end"
 _SHIFTS: Final = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
@@ -336,15 +337,15 @@ class _Options:
     def time_ms(self, name: str) -> int | None:
         """A time, or the beginning or end of the log in the numbers that brokers have for them."""
         text = self.text(name)
-        return int(text) if text in (str(EARLIEST), str(LATEST)) else self._whole(name, 0)
+        return int(text) if text in (str(EARLIEST), str(LATEST)) else self._whole(name, 0, _TIMES)
 
-    def _whole(self, name: str, low: int) -> int | None:
+    def _whole(self, name: str, low: int, remedy: str = "") -> int | None:
         text = self.given(name)
         if text is None:
             return None
         digits = text.removeprefix("+")  # as Java reads numbers
         if not digits.isdecimal() or int(digits) < low:
-            raise ConfigError(f"option {name} must be a whole number of at least {low}, not {text!r}")
+            raise ConfigError(f"option {name} must be a whole number of at least {low}, not {text!r}{remedy}")
         if int(digits) > LARGEST:
             raise ConfigError(f"option {name} can be at most {LARGEST}, not {text!r}")
         return int(digits)

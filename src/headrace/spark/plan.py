@@ -137,8 +137,10 @@ def _offsets(parsed: Mapping[str, Any], low: int = 0) -> Offsets:
             words = ", where -2 is earliest and -1 latest" if low == EARLIEST else ""
             raise ValueError(f"{topic} needs a value for each partition{words}, not {json.dumps(partitions)}")
         for partition, offset in partitions.items():
+            if not partition.isdecimal():
+                raise ValueError(f"{topic} has no partition {partition!r}: name them by their numbers")
             if type(offset) is not int or not low <= offset <= LARGEST:
-                raise ValueError(f"the offset of {topic}[{partition}] must be a whole number of at least {low}"
+                raise ValueError(f"the value of {topic}[{partition}] must be a whole number of at least {low}"
                                  f"{f' and at most {LARGEST}' if type(offset) is int and offset > LARGEST else ''}")
             found[topic, int(partition)] = offset
     return found

@@ -30,8 +30,8 @@ __all__ = ["read_columns", "rows_of"]
 _ROWS: Final = 20_000
 """Rows of one Arrow batch at most: Spark is quickest between 5,000 and 50,000 and does not cut batches itself."""
 _BYTES: Final = 16 << 20
-"""About so many bytes at most, twice what a leader gives at once: compressed records may become 256 MiB, and Spark has
-a whole batch of each task in memory."""
+"""About so many bytes at most, twice what a leader gives at once: compressed records may become fifty times as many,
+and Spark has a whole batch of each task in memory. No more is decoded at once, for tasks have memory as well."""
 _GONE: Final = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION)
 _ANOTHER: Final = (KafkaError.UNKNOWN_TOPIC_ID, KafkaError.UNKNOWN_TOPIC_OR_PART)
 """The topic or partition is gone, says a broker; it may lag behind, so nothing is lost unless others say so too."""
@@ -139,10 +139,11 @@ def _id(wanted: Range) -> UUID | None:
 def rows_of(fetched: FetchedRange, stop: int, columns: list[str]) -> Iterator[pyarrow.RecordBatch]:
     """Columns of what a leader gave, up to an offset."""
     at, end = fetched.fetch_offset, min(fetched.next_offset, stop)
-    while at < end:  # as a rule once: twice only where a column is too large for one Arrow batch
+    cursor = Cursor(fetched.data, fetched.topic, fetched.partition, at, aborted=fetched.aborted)
+    while at < end and not cursor.exhausted:  # as a rule once, more often where records were compressed to little
         batch, after = to_arrow(
-            fetched.data, fetched.topic, fetched.partition, at, stop, headers="headers" in columns,
-            aborted=fetched.aborted, columns=columns,
+            cursor, fetched.topic, fetched.partition, at, stop, headers="headers" in columns, columns=columns,
+            max_column_bytes=_BYTES,
         )
         batch = batch.select(columns)
         if "timestamp" in columns:
@@ -150,7 +151,7 @@ def rows_of(fetched: FetchedRange, stop: int, columns: list[str]) -> Iterator[py
         rows = min(_ROWS, max(1, batch.num_rows * _BYTES // max(1, batch.nbytes)))
         for row in range(0, batch.num_rows, rows):
             yield batch.slice(row, rows)
-        at = max(after, at + 1)
+        at = after
 
 
 def _check_timestamps(column: pyarrow.Array, fetched: FetchedRange, at: int, stop: int) -> None:

@@ -188,6 +188,26 @@ def test_records_that_were_compressed_to_little_come_in_batches_that_are_not_lar
     assert max(each.num_rows for each in found) <= 16
 
 
+@pytest.mark.parametrize("rows_of_batch", [1, 40], ids=["many batches", "one batch"])
+def test_no_more_is_decoded_at_once_than_a_batch_may_have(rows_of_batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices share the memory of the whole: a task had 256 MiB of what came as a few KiB."""
+    monkeypatch.setattr(range_columns, "_BYTES", 100_000)
+    data = b"".join(batch([(0, b"k", bytes(10_000), [(b"h", b"x")])] * rows_of_batch, base_offset=n, codec=4)
+                    for n in range(0, 40, rows_of_batch))
+    columns = ["offset", "value", "headers"]
+    found = list(rows_of(FetchedRange(data, 3, 40, None, 40, 0, "t", 0), 38, columns))
+    assert [row for each in found for row in each.column("offset").to_pylist()] == list(range(3, 38))
+    assert max(each.column("value").buffers()[2].size for each in found) <= 100_000
+    assert {each.column("headers")[0].as_py()[0]["value"] for each in found} == {b"x"}
+
+
+def test_a_range_that_ends_in_a_gap_ends_there() -> None:
+    data = batch([(0, None, b"a", [])], base_offset=2) + batch([(0, None, b"b", [])], base_offset=50)
+    for stop in (3, 20, 50):
+        (rows,) = rows_of(FetchedRange(data, 0, 51, None, 51, 0, "t", 0), stop, ["offset"])
+        assert rows.column("offset").to_pylist() == [2]
+
+
 def test_a_task_is_sure_of_a_deleted_topic_long_before_its_timeout(
     broker: EmbeddedBroker, topic: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headrace import records
 from headrace.records.columns.columns import BinaryColumn, Columns, HeaderColumn
+from headrace.records.compression import MAX_COLUMN_BYTES
 
 if TYPE_CHECKING:
     import pyarrow
@@ -56,11 +57,13 @@ def to_arrow(
     aborted: Sequence[tuple[int, int]] | None = None,
     columns: Collection[str] | None = None,
     max_rows: int | None = None,
+    max_column_bytes: int = MAX_COLUMN_BYTES,
 ) -> tuple[pyarrow.RecordBatch, int]:
     """CompletedFetch bytes as a record batch.
 
     Args:
-        data: whole Kafka batches; a part of one at the end is left out.
+        data: whole Kafka batches; a part of one at the end is left out. Or a cursor over them, which knows all that is
+            said of them here and goes on where it is.
         topic: name for the column.
         partition: number for the column.
         fetch_offset: first offset wanted.
@@ -70,10 +73,11 @@ def to_arrow(
         aborted: (producer id, first offset) of aborted transactions, for read_committed.
         columns: only these columns; all with None.
         max_rows: most rows.
+        max_column_bytes: of all columns, unless one record has more.
 
     Returns:
-        The batch, and the offset to go on from. That is less than what the bytes hold after `max_rows`, or when
-        the columns take as much memory as one call may (`compression.MAX_COLUMN_BYTES`): call again then.
+        The batch, and the offset to go on from. That is less than what the bytes hold after `max_rows`, or when the
+        columns take as much memory as one call may: call again then.
 
     Raises:
         CorruptRecordError: the bytes are damaged.
@@ -93,6 +97,7 @@ def to_arrow(
         max_rows=1 << 31 if max_rows is None else max_rows,
         check_crcs=check_crcs,
         aborted=aborted,
+        max_column_bytes=max_column_bytes,
     )
     arrays = [_array(field, read, topic, partition) for field in wanted]
     return pa.RecordBatch.from_arrays(arrays, schema=wanted), read.next_offset

@@ -167,6 +167,9 @@ def read_columns(
 ) -> Columns:
     """Read the records from `fetch_offset` up to but not including `end_offset`, with timestamps as Java has them.
 
+    `data` may also be a cursor, which goes on where it is: what a compressed batch holds is then read piece by piece,
+    and decompressed once.
+
     Returns:
         The columns. `next_offset` is where to go on: less than what the bytes hold when `max_column_bytes` or
         `max_rows` are read.
@@ -174,8 +177,9 @@ def read_columns(
     Raises:
         CorruptRecordError: the bytes are damaged.
     """
-    cursor = Cursor(data, topic, partition, fetch_offset, check_crcs=check_crcs, aborted=aborted,
-                    max_decompressed_bytes=max_decompressed_bytes)
+    cursor = data if isinstance(data, Cursor) else Cursor(
+        data, topic, partition, fetch_offset, check_crcs=check_crcs, aborted=aborted,
+        max_decompressed_bytes=max_decompressed_bytes)
     builder = ColumnBuilder(want_key=want_key, want_value=want_value, want_headers=want_headers, java_times=True,
                             max_column_bytes=max_column_bytes)
     while builder.rows < max_rows and builder.append(cursor, max_rows - builder.rows, end_offset):

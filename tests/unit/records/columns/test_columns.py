@@ -23,6 +23,16 @@ def test_a_column_stops_before_it_is_larger_than_arrow_allows(twin: Any) -> None
     assert twin.read_columns(data, "t", 0, 0, 100, max_column_bytes=10).rows == 1
 
 
+def test_a_cursor_goes_on_where_the_columns_were_full(twin: Any) -> None:
+    data = simple([b"x" * 40] * 5, codec=4) + simple([b"y" * 40] * 5, base_offset=5, codec=4)
+    cursor = twin.Cursor(data, "t", 0, 1)
+    reads = []
+    while not cursor.exhausted and cursor.position < 9:
+        reads.append(twin.read_columns(cursor, "t", 0, 1, 9, max_column_bytes=3 * (28 + 40) + 9))
+    assert [(read.rows, read.next_offset) for read in reads] == [(3, 4), (3, 7), (2, 9)]
+    assert b"".join(bytes(read.value.data) for read in reads) == b"x" * 160 + b"y" * 160
+
+
 def unpacked(kind: str, rows: int, buffer: Any) -> list[int]:
     return list(struct.unpack(f"<{rows}{kind}", bytes(buffer)))
 
