@@ -148,7 +148,9 @@ def rows_of(fetched: FetchedRange, stop: int, columns: list[str]) -> Iterator[py
         batch = batch.select(columns)
         if "timestamp" in columns:
             _check_timestamps(batch.column("timestamp"), fetched, at, stop)
-        rows = min(_ROWS, max(1, batch.num_rows * _BYTES // max(1, batch.nbytes)))
+        # Equal parts: what is a little more than one would leave a few rows, which cost Spark as much as many.
+        parts = max(1, -(-batch.num_rows // _ROWS), round(batch.nbytes / _BYTES))
+        rows = max(1, -(-batch.num_rows // parts))
         for row in range(0, batch.num_rows, rows):
             yield batch.slice(row, rows)
         at = after

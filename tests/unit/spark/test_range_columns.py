@@ -201,6 +201,19 @@ def test_no_more_is_decoded_at_once_than_a_batch_may_have(rows_of_batch: int, mo
     assert {each.column("headers")[0].as_py()[0]["value"] for each in found} == {b"x"}
 
 
+def test_a_few_rows_too_many_make_no_batch_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The columns' own bytes come to those of keys and values, by which it is seen how much is decoded at once."""
+    monkeypatch.setattr(range_columns, "_BYTES", 100_000)
+    data = b"".join(batch([(0, None, bytes(1_000), [])] * 100, base_offset=n, codec=4) for n in range(0, 1000, 100))
+    columns = ["value", "topic", "partition", "offset", "timestamp"]
+    found = list(rows_of(FetchedRange(data, 0, 1000, None, 1000, 0, "a-topic-with-a-long-name" * 4, 0), 1000, columns))
+    assert sum(each.num_rows for each in found) == 1000
+    assert min(each.num_rows for each in found[:-1]) > 90
+    monkeypatch.setattr(range_columns, "_ROWS", 80)
+    found = list(rows_of(FetchedRange(data, 0, 1000, None, 1000, 0, "t", 0), 1000, columns))
+    assert {each.num_rows for each in found[:-2]} <= {48, 49}
+
+
 def test_a_range_that_ends_in_a_gap_ends_there() -> None:
     data = batch([(0, None, b"a", [])], base_offset=2) + batch([(0, None, b"b", [])], base_offset=50)
     for stop in (3, 20, 50):
