@@ -72,9 +72,8 @@ def decoder_source(
 
 def _new_source(message: type[Any], version: int) -> Source:
     source = Source(message, version, {
-        "uvarint": read_uvarint, "read_uuid": read_uuid, "new": object.__new__, "short": _short_of_data,
-        "null": _unexpected_null, "text": _text, "text_or_none": _text_or_none, "compact_text": _compact_text,
-        "compact_text_or_none": _compact_text_or_none})
+        "uvarint": read_uvarint, "text_length": read_text_length, "read_uuid": read_uuid, "new": object.__new__,
+        "short": _short_of_data, "null": _unexpected_null})
     source.add("end = len(d)")
     return source
 
@@ -183,14 +182,15 @@ def _read_byte(source: Source, place: str) -> None:
         source.add(f"{place} = d[p]; p += 1")
 
 
-def _read_length(source: Source) -> str:
+def _read_length(source: Source, letter: str, compact: bool) -> str:
     """Read a length; -1 stands for null in both encodings."""
     length = source.fresh("n")
-    if source.flexible:
+    if compact:
+        read = "text_length" if letter == "h" else "uvarint"
         _read_byte(source, length)
-        source.add(f"if {length} > 127: {length}, p = uvarint(d, p - 1)", f"{length} -= 1")
+        source.add(f"if {length} > 127: {length}, p = {read}(d, p - 1)", f"{length} -= 1")
     else:
-        source.run.append(("i", length, ""))
+        source.run.append((letter, length, ""))
         _flush(source)
     return length
 
@@ -200,8 +200,6 @@ def _read_value(source: Source, type_: Type, target: str, nullable: bool, name: 
         _read_array(source, type_, target, nullable, name)
     elif type_.struct is not None:
         _read_nested(source, type_.struct, target, nullable)
-    elif type_.name in TEXTS:
-        _read_text(source, type_.name, target, nullable, name)
     elif type_.name in SIZED:
         _read_bytes(source, type_.name, target, nullable, name)
     elif type_.name == "Uuid":
@@ -235,28 +233,20 @@ def _read_none(source: Source, length: str, target: str, nullable: bool, name: s
     return 1
 
 
-def _read_text(source: Source, type_name: str, target: str, nullable: bool, name: str) -> None:
-    length, compact = source.fresh("n"), source.flexible and type_name == "String"
-    if compact:
-        _read_byte(source, length)
-    else:
-        source.run.append(("h", length, ""))
-        _flush(source)
-    kind = f"{'compact_' if compact else ''}text{'_or_none' if nullable else ''}"
-    source.add(f"{target}, p = {kind}(d, p, {length}{'' if nullable else f', {name!r}'})")
-
-
 def _read_bytes(source: Source, type_name: str, target: str, nullable: bool, name: str) -> None:
-    length = _read_length(source)
+    compact = source.flexible and type_name != "ShortString"
+    length = _read_length(source, "h" if type_name in TEXTS else "i", compact)
     deeper = _read_none(source, length, target, nullable, name)
     stop = source.fresh("stop")
-    source.add(f"{stop} = p + {length}", f"if {stop} > end: short({stop}, end)",
-               f"{target} = {f'bytes(d[p:{stop}])' if type_name == 'Bytes' else f'view[p:{stop}]'}", f"p = {stop}")
+    source.add(f"{stop} = p + {length}", f"if {stop} > end: short({stop}, end)")
+    text = f"str(d[p:{stop}], 'utf-8')"
+    made = {"String": text, "ShortString": text, "Bytes": f"bytes(d[p:{stop}])", "Records": f"view[p:{stop}]"}
+    source.add(f"{target} = {made[type_name]}", f"p = {stop}")
     source.indent(-deeper)
 
 
 def _read_array(source: Source, type_: Type, target: str, nullable: bool, name: str) -> None:
-    length = _read_length(source)
+    length = _read_length(source, "i", source.flexible)
     letter = FIXED.get(type_.name)
     if letter:
         size = calcsize(">" + letter)
@@ -281,31 +271,6 @@ def _read_array(source: Source, type_: Type, target: str, nullable: bool, name: 
         source.add(f"{items}.append({item})")
         source.indent(-1)
     source.indent(-deeper)
-
-
-def _text(data: bytes | memoryview, position: int, length: int, name: str) -> tuple[str, int]:
-    """A string of so many bytes and the position behind it."""
-    if length < 0:
-        _unexpected_null(name)
-    stop = position + length
-    if stop > len(data):
-        _short_of_data(stop, len(data))
-    return str(data[position:stop], "utf-8"), stop
-
-
-def _text_or_none(data: bytes | memoryview, position: int, length: int) -> tuple[str | None, int]:
-    return (None, position) if length < 0 else _text(data, position, length, "")
-
-
-def _compact_text(data: bytes | memoryview, position: int, above: int, name: str) -> tuple[str, int]:
-    """As `_text`; `above` is the first byte of a varint of its length plus one."""
-    if above >= TINY:
-        above, position = read_text_length(data, position - 1)
-    return _text(data, position, above - 1, name)
-
-
-def _compact_text_or_none(data: bytes | memoryview, position: int, above: int) -> tuple[str | None, int]:
-    return _compact_text(data, position, above, "") if above else (None, position)
 
 
 def _keep(struct: Any, tag: int, data: bytes | memoryview, position: int, stop: int) -> None:
