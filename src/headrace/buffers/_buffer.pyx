@@ -1879,12 +1879,13 @@ cdef class OpenBatches:
             for batch in self._open:
                 if (<ClosedBatch> batch).opened_at > opened_before:
                     break
-                due.append((batch, self._open[batch]))
+                due.append(batch)  # no pair: the collector may run where one is made, and others change what is open
                 if len(due) > 1:
                     break
-        if len(due) != 1 or self._full:
-            return False
-        batch, accumulator = due[0]
+            if len(due) != 1 or self._full:
+                return False
+            batch = due[0]
+            accumulator = self._open[batch]
         if not (<RecordAccumulator> accumulator).send((<ClosedBatch> batch).partition):
             return False
         with cython.critical_section(self):
@@ -1893,7 +1894,8 @@ cdef class OpenBatches:
         return True
 
     def send_open(self):
-        for batch, accumulator in list(self._open.items()):
+        # A copy is one step; a list of pairs is not: the collector may run between two of them, and other threads with it.
+        for batch, accumulator in self._open.copy().items():
             if batch in self._open:
                 if not (<RecordAccumulator> accumulator).send((<ClosedBatch> batch).partition):
                     return False

@@ -177,7 +177,7 @@ class OpenBatches:
 
     def send_open(self) -> bool:
         """Send the open batches from this thread, without waiting for more records; False if the loop has to."""
-        for batch, accumulator in list(self.open.items()):
+        for batch, accumulator in self.open.copy().items():  # one step, as a list of pairs is not
             if batch in self.open:
                 if not accumulator.send(batch.partition):
                     return False

@@ -1,5 +1,6 @@
 """The batches of all topics of a producer are taken out together, each topic's own only in the order of its records."""
 
+import gc
 import math
 import threading
 import time
@@ -220,3 +221,27 @@ def test_no_record_is_lost_or_overtaken_while_threads_append_to_several_topics(t
         values.setdefault((batch.topic, batch.partition), []).extend(int(message.value()) for message in read)
     assert sum(map(len, values.values())) == records
     assert all(before < after for each in values.values() for before, after in pairwise(each))
+
+
+def test_who_sends_what_is_open_may_be_interrupted_by_the_collector_and_by_others_that_open_more(twin: Any) -> None:
+    topics = Topics(twin, *(f"t{number}" for number in range(40)), linger_s=60.0)
+    for name in list(topics.of)[:20]:
+        topics.add(name)
+    others, batches = iter(list(topics.of)[20:]), topics.batches
+
+    def open_another(phase: str, info: object) -> None:
+        if phase == "start":
+            topics.add(next(others, "t0"))
+
+    pairs = [(number, number) for number in range(5_000)]  # Python keeps no more of them: each new one is allocated
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(open_another)
+    gc.set_threshold(1)
+    try:
+        for _ in range(5):
+            batches.send_open()
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(open_another)
+    assert len(batches.ready(math.inf)) >= 20
+    assert len(pairs) == 5_000
