@@ -148,10 +148,10 @@ class ConsumerOffsets:
         return [tp for tp in given if tp.offset >= 0], given
 
     def _stored(self) -> tuple[Partitions, Partitions]:
-        """What is stored and not committed yet, and all that is assigned: the others have `OFFSET_INVALID`."""
+        """What is stored and not committed yet; if anything is, also all that is assigned, others `OFFSET_INVALID`."""
         assigned = [*self._subscription]  # once: it may change meanwhile
         stored = self._subscription.to_commit(assigned)
-        if len(stored) == len(assigned):
+        if not stored or len(stored) == len(assigned):
             return stored, stored
         offsets = {(tp.topic, tp.partition): tp for tp in stored}
         return stored, [offsets.get((s.topic, s.partition)) or TopicPartition(s.topic, s.partition) for s in assigned]

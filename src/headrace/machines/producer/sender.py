@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchDone", "Leaders", "Limits", "ProducerFailed", "Seal", "Sender"]
 
-_ANSWER_SHARE = 0.1
-_LONGEST_ANSWER_S = 2.0
+_ANSWER_SHARE: Final = 0.1
+_LONGEST_ANSWER_S: Final = 2.0
 _REQUEST_OVERHEAD_BYTES: Final = 512  # header, topic name and lengths; generous
 _STORE: Final = BATCH_TRANSITIONS.column("store")
 _GIVE_UP: Final = BATCH_TRANSITIONS.column("give up")
