@@ -65,7 +65,7 @@ class FieldColumn(NamedTuple):
 
     def is_tagged(self, version: int) -> bool:
         """True when the field travels as a tagged field in `version`."""
-        return self.tag is not None and self.tagged.holds(version)
+        return self.tag is not None and self.versions.holds(version) and self.tagged.holds(version)
 
 
 def columns(cls: type[Any]) -> tuple[FieldColumn, ...]:

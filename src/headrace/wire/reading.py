@@ -160,8 +160,7 @@ class _TagsReader:
 
     def _made(self, tag: int) -> tuple[str, _TagReader] | None:
         """Name and reader of the field that has the number `tag`, if there is one."""
-        column = next((c for c in columns(self._struct) if c.tag == tag and c.versions.holds(self._version)
-                       and c.is_tagged(self._version)), None)
+        column = next((c for c in columns(self._struct) if c.tag == tag and c.is_tagged(self._version)), None)
         if column is None:
             return None  # not kept: a peer may send any number
         source = _new_source(self._message, self._version)

@@ -94,7 +94,7 @@ def _differs(source: Source, column: FieldColumn, here: str) -> str:
 
 def _write_tags(source: Source, cls: type[Any], value: str) -> None:
     unknown = f"{value}.{UNKNOWN}"
-    tagged = [c for c in columns(cls) if c.versions.holds(source.version) and c.is_tagged(source.version)]
+    tagged = [column for column in columns(cls) if column.is_tagged(source.version)]
     if not tagged:
         _write_no_tags(source, unknown)
         return
