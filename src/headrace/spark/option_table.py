@@ -84,7 +84,7 @@ OPTIONS: Final = (
                 "brokers store them (compressed), by the first 64 KiB of each topic's backlog, looked at every 30 s.",
                 True),
     SparkOption("columns", READ, "all", "Names with commas between: only these columns are decoded and handed to "
-                "Spark. `headers` may be one of them.", True),
+                "Spark. `headers` may be one of them: includeHeaders has no say then.", True),
     SparkOption("groupId", STREAM, "", "Group whose offsets are set when a micro-batch is finished, so that lag tools "
                 "see the query. Nothing is read from there. The group must have no members.", True),
     SparkOption("stopFile", STREAM, "", "A path: once there is a file, no further micro-batch is planned.", True),
@@ -99,7 +99,8 @@ OPTIONS: Final = (
     SparkOption("delivery.guarantee", WRITE, "at_least_once", "at_least_once or exactly_once: one Kafka transaction "
                 "for each micro-batch or batch write.", True),
     SparkOption("sinkId", WRITE, "made of checkpointLocation", "Name of the stream for exactly_once: no other stream "
-                "may have it, and it must stay when the query starts again.", True),
+                "may have it, and it must stay when the query starts again. kafka.transactional.id goes before it.",
+                True),
     SparkOption("exactlyOnce.claims", WRITE, "describe", "How a task makes sure that nothing else writes to its "
                 "partitions: describe asks their leaders; topic claims its work in a topic, which leaves no "
                 "gap.", True),
