@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from headrace.client.registry.answers import Answer, bounded, json_of, retriable
-from headrace.client.registry.http_transport import httpx, jittered_s, tls_of
+from headrace.client.registry.http_transport import httpx, jittered_s, renewed_tls_of
 from headrace.client.registry.registry_settings import BEARER, RegistrySettings
 from headrace.client.registry.shared_calls import SharedCalls
 from headrace.client.waits import Steps
@@ -176,7 +176,7 @@ class FetchedToken:
     def __init__(self, others: Mapping[str, str], request: Mapping[str, Any], settings: RegistrySettings,
                  clock: Callable[[], float] = time.time) -> None:
         self._others, self._request, self._settings, self._clock = others, request, settings, clock
-        self._tls = tls_of(settings.tls, others=True) if str(request["url"]).startswith("https:") else False
+        self._tls = renewed_tls_of(settings.tls, others=True) if str(request["url"]).startswith("https:") else None
         self._token, self._until = "", 0.0
         self._calls = SharedCalls()
 
@@ -218,7 +218,8 @@ class FetchedToken:
                               f"{why.message}", why.status_code, why.response_text)
 
     async def _ask(self) -> Answer:
-        async with (httpx().AsyncClient(verify=self._tls, timeout=None, proxy=self._settings.proxy) as session,
+        tls = self._tls is not None and self._tls()
+        async with (httpx().AsyncClient(verify=tls, timeout=None, proxy=self._settings.proxy) as session,
                     session.stream(**self._request) as response):
             return Answer(response.status_code, await bounded(response), response.headers)
 

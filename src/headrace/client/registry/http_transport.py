@@ -7,6 +7,7 @@ HTTP library is httpx2. Read next: `client.registry.registry_engine`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import logging
@@ -15,15 +16,16 @@ import random
 import ssl
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from headrace.client.registry.answers import Answer, bounded, read, refusal, retriable
 from headrace.client.registry.registry_settings import RegistrySettings, TlsFiles
 from headrace.errors import ConfigError, DependencyError, SchemaRegistryError
+from headrace.net.auth.tls import RenewedContext
 
-__all__ = ["HttpTransport", "RegistryRequest", "Transport", "httpx", "jittered_s", "tls_of"]
+__all__ = ["HttpTransport", "RegistryRequest", "Transport", "httpx", "jittered_s", "renewed_tls_of", "tls_of"]
 
 _log = logging.getLogger("headrace")
 _JSON = "application/vnd.schemaregistry.v1+json"
@@ -57,7 +59,44 @@ class RegistryRequest(NamedTuple):
         return "/".join(quote(part, safe="") if part.strip(".") else part.replace(".", "%2E") for part in self.path)
 
 
-class Sessions(dict[asyncio.AbstractEventLoop, Any]):
+class Session:
+    """The connections of one loop, which were opened with what the files of TLS held at one time.
+
+    Args:
+        client: of the HTTP library.
+        tls: its settings for TLS, False for none.
+        before: whose place it takes; that is closed behind its last request.
+    """
+
+    def __init__(self, client: Any, tls: ssl.SSLContext | bool, before: Session | None) -> None:
+        self.tls = tls
+        self._client, self._before = client, before
+        self._requests, self._retired = 0, False
+
+    @contextlib.asynccontextmanager
+    async def client(self) -> AsyncIterator[Any]:
+        """The HTTP library's client, for one request."""
+        self._requests += 1
+        try:
+            if self._before is not None:
+                before, self._before = self._before, None
+                before._retired = True
+                await before._close_retired()
+            yield self._client
+        finally:
+            self._requests -= 1
+            await self._close_retired()
+
+    async def aclose(self) -> None:
+        """Close it now."""
+        await self._client.aclose()
+
+    async def _close_retired(self) -> None:
+        if self._retired and not self._requests:
+            await self._client.aclose()
+
+
+class Sessions(dict[asyncio.AbstractEventLoop, Session]):
     """What is open, by loop. It leads back to no client: it is closed when its client is let go."""
 
     async def aclose(self) -> None:
@@ -137,6 +176,15 @@ def tls_of(files: TlsFiles, *, others: bool = False) -> ssl.SSLContext:
     return context
 
 
+def renewed_tls_of(files: TlsFiles, *, others: bool = False) -> RenewedContext:
+    """`tls_of`, made anew when a file has changed.
+
+    Raises:
+        ConfigError: as by `tls_of`.
+    """
+    return RenewedContext(lambda: tls_of(files, others=others), [one for one in files[:3] if isinstance(one, str)])
+
+
 class HttpTransport:
     """Sends requests to the first registry that answers, and stays with it.
 
@@ -156,7 +204,7 @@ class HttpTransport:
         self._http = httpx()
         self._check_proxy()
         secured = any((url or "").startswith("https:") for url in (*settings.urls, settings.proxy))
-        self._tls = tls_of(settings.tls) if secured or any(settings.tls) else False  # False: nothing to verify
+        self._tls = renewed_tls_of(settings.tls) if secured or any(settings.tls) else None  # None: nothing to verify
         self.sessions = Sessions()
         self._first = 0
 
@@ -243,22 +291,25 @@ class HttpTransport:
     async def _once(self, url: str, request: RegistryRequest, headers: Mapping[str, str]) -> Answer:
         body = None if request.body is None else json.dumps(request.body).encode()
         named = {**(_READ if body is None else _WRITE), **headers}
-        async with self._session().stream(request.method, url, params=dict(request.query) or None, content=body,
-                                          headers=named) as response:
+        async with self._session().client() as client, client.stream(
+                request.method, url, params=dict(request.query) or None, content=body, headers=named) as response:
             return Answer(response.status_code, await bounded(response), response.headers)
 
-    def _session(self) -> Any:
-        """The connections of this loop: those of another cannot be used, nor those from before a fork."""
+    def _session(self) -> Session:
+        """The connections of this loop: those of another cannot be used, nor those from before a fork.
+
+        The HTTP library takes its settings for TLS once: where their files have changed, all is opened anew.
+        """
         loop = asyncio.get_running_loop()
-        session = self.sessions.get(loop)
-        if session is None:
-            session = self._http.AsyncClient(verify=self._tls, auth=self._settings.basic, timeout=None,
-                                             proxy=self._settings.proxy)
-            self.sessions[loop] = session
-            for other in list(self.sessions):
-                if other.is_closed():
-                    self.sessions.pop(other, None)
-        return session
+        session, tls = self.sessions.get(loop), self._tls is not None and self._tls()
+        if session is not None and session.tls is tls:
+            return session
+        opened = self.sessions[loop] = Session(self._http.AsyncClient(
+            verify=tls, auth=self._settings.basic, timeout=None, proxy=self._settings.proxy), tls, session)
+        for other in list(self.sessions):
+            if other.is_closed():
+                self.sessions.pop(other, None)
+        return opened
 
 
 def _asked_to_wait_s(answer: Answer) -> float:

@@ -422,6 +422,32 @@ def test_a_client_shows_its_certificate(files: Files) -> None:
         over_tls(files, {"ssl.ca.location": files.ca, "max.retries": 0}, ssl.CERT_REQUIRED)
 
 
+def test_certificates_that_are_renewed_on_disk_are_used_and_a_request_underway_is_answered(
+    tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    given, renewed = (Files(tmp_path_factory.mktemp(name)) for name in ("given", "renewed"))
+    given.server.verify_mode = renewed.server.verify_mode = ssl.CERT_REQUIRED
+    may_answer = threading.Event()
+
+    async def main(old: ScriptedRegistry, new: ScriptedRegistry) -> None:
+        transport = HttpTransport(RegistrySettings({
+            "url": f"{old.url},{new.url}", "max.retries": 0, "ssl.ca.location": given.ca,
+            "ssl.certificate.location": given.certificate, "ssl.key.location": given.key}), Waits())
+        underway = asyncio.create_task(transport.send(SUBJECTS, {}))
+        await asyncio.to_thread(old.came.acquire)
+        for name in ("ca", "certificate", "key"):
+            Path(getattr(given, name)).write_bytes(Path(getattr(renewed, name)).read_bytes())
+        assert await transport.send(SUBJECTS, {}) == ["of the new one"]
+        may_answer.set()
+        assert await underway == ["of the old one"]
+        await transport.sessions.aclose()
+
+    with scripted_registry(given.server) as old, scripted_registry(renewed.server) as new:
+        old.answers(Said(["of the old one"], until=may_answer))
+        new.answers(["of the new one"])
+        asyncio.run(main(old, new))
+
+
 @pytest.mark.parametrize("named", [
     lambda files: TlsFiles("/no/such.pem", None, None, None), lambda files: TlsFiles(files.key, None, None, None),
     lambda files: TlsFiles(None, "/no/such.pem", None, None), lambda files: TlsFiles(None, files.ca, None, "secret"),
