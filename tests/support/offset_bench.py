@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headrace.errors import KafkaError
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.group_offsets import GroupOffsets
 from headrace.machines.consumer.offsets import OffsetLookup
-from headrace.machines.consumer.subscription import EARLIEST, Subscription
+from headrace.machines.consumer.subscription import EARLIEST, Key, Subscription
 from headrace.machines.groups.membership import Change, Rebalance
 from headrace.machines.groups.ownership import Ownership
 from headrace.machines.machine import Send
@@ -75,9 +77,9 @@ class Bench:
     def ask_leader(self, partition: int, timestamp: int = EARLIEST, expires_at: float = NEVER) -> None:
         self.lookup.ask("t", partition, timestamp, expires_at, self.found.append)
 
-    def commit(self, offset: int = 5, expires_at: float = NEVER) -> None:
+    def commit(self, offset: int = 5, expires_at: float = NEVER, stored: Mapping[Key, int] | None = None) -> None:
         self.group.commit([TopicPartition("t", 0, offset)], expires_at,
-                          lambda partitions, error: self.done.append((partitions, error)))
+                          lambda partitions, error: self.done.append((partitions, error)), stored or {})
 
     def commit_of_a_member(self, expires_at: float = NEVER) -> Send:
         """The application got its partition in generation 4, and commits: the request."""

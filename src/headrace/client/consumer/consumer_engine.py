@@ -20,7 +20,7 @@ from headrace.arguments import instance_of, list_of
 from headrace.client.application_callbacks import ApplicationCallbacks
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_machines import ConsumerMachines
-from headrace.client.consumer.consumer_offsets import ConsumerOffsets, Partitions
+from headrace.client.consumer.consumer_offsets import ConsumerOffsets, Partitions, by_place
 from headrace.client.consumer.rebalance import RebalanceCallback, Rebalances
 from headrace.client.core import HANDLE_CLOSED, ClosesByItself
 from headrace.client.waits import Steps, Wait, seconds
@@ -273,7 +273,7 @@ class ConsumerEngine:
     def assignment(self) -> Partitions:
         """The assigned partitions. From any thread."""
         self.machines.check_open()
-        return sorted(self._subscription.positions(), key=_place)
+        return sorted(self._subscription.positions(), key=by_place)
 
     async def pause(self, partitions: Partitions) -> None:
         """Hand out no records of these partitions."""
@@ -406,9 +406,6 @@ class ConsumerEngine:
         """The consumer was let go without being closed: leave the group and close. Commits nothing, as in a crash."""
         self._subscription.assign([])
         self._closing = ClosesByItself(self._end())
-
-
-_place = operator.attrgetter("topic", "partition")  # as they sort by themselves, at less cost
 
 
 def _starts(messages: list[Message]) -> dict[Key, int]:

@@ -8,7 +8,8 @@ Source: Java's `ConsumerCoordinator`. Read next: `machines.consumer.fetcher`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -89,8 +90,16 @@ class GroupOffsets(Lookups):
         """Ask for the committed offsets; `OFFSET_INVALID` where the group has none."""
         self._open.update((Lookup(tp.topic, tp.partition, 0, expires_at, found), None) for tp in partitions)
 
-    def commit(self, partitions: Iterable[TopicPartition], expires_at: float, done: Committed) -> None:
-        """Commit offsets, each as the member that read its partition."""
+    def commit(self, partitions: Iterable[TopicPartition], expires_at: float, done: Committed,
+               stored: Mapping[Key, int] = MappingProxyType({})) -> None:
+        """Commit offsets, each as the member that read its partition.
+
+        Args:
+            partitions: with their offsets.
+            expires_at: in monotonic seconds; fails then.
+            done: told what became of it.
+            stored: what was stored of a partition when this was asked for, where that is not what is committed.
+        """
         copies = [TopicPartition(tp.topic, tp.partition, tp.offset, tp.metadata, tp.leader_epoch) for tp in partitions]
         by_member: dict[tuple[ConsumerGroupMetadata, bool], list[TopicPartition]] = {}
         for tp in copies:
@@ -99,7 +108,7 @@ class GroupOffsets(Lookups):
         if len(by_member) > 1:
             done = _all_of(len(by_member), copies, done)
         for (member, holds), theirs in by_member.items():
-            added = PendingCommit(member, holds, theirs, self._tenures(theirs), expires_at, done)
+            added = PendingCommit(member, holds, theirs, self._tenures(theirs), stored, expires_at, done)
             if not (self._commits and self._commits[-1].join(added)):
                 self._commits.append(added)
 
@@ -218,7 +227,7 @@ class GroupOffsets(Lookups):
     def _ask_start(self, state: PartitionState) -> None:
         def found(tp: TopicPartition) -> None:
             if tp.error is None and tp.offset >= 0:
-                state.committed = tp.offset
+                state.committed = state.settled = tp.offset
                 self._subscription.positioned(state, tp.offset, tp.leader_epoch)
             elif not self._subscription.reset_by_policy(state):
                 text = (f"{state.topic}[{state.partition}]: group {self._group_id!r} has no committed offset and "
@@ -330,7 +339,7 @@ class GroupOffsets(Lookups):
             tp.error = KafkaError(code) if code else None
             state = self._subscription.get(tp.topic, tp.partition)
             if tp.error is None and state is not None and tp.topic not in commit.forgotten:
-                state.committed = tp.offset
+                state.committed, state.settled = tp.offset, commit.settles(state.key)
         failures = [(tp, tp.error.code()) for tp in commit.partitions
                     if tp.error is not None and tp.topic not in commit.forgotten]
         self._finish(commit, _commit_error(*failures[0], self._group_id) if failures else None)

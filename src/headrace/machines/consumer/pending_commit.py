@@ -7,7 +7,7 @@ offsets of a partition only the last. Read next: `machines.consumer.group_offset
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from headrace.errors import KafkaError
 from headrace.machines.backoff import Pauses
@@ -31,6 +31,7 @@ class PendingCommit:
         holds: whether that member has these partitions still; what was given up is apart, for it may be refused.
         partitions: with their offsets. They get their errors.
         tenures: since when the member has each of them.
+        stored: what was stored of a partition when it was asked for, where that is not what is committed.
         expires_at: in monotonic seconds; fails then.
         done: told what became of it.
 
@@ -40,7 +41,7 @@ class PendingCommit:
     """
 
     def __init__(self, member: ConsumerGroupMetadata, holds: bool, partitions: list[TopicPartition],
-                 tenures: list[tuple[int, int]], expires_at: float, done: Committed) -> None:
+                 tenures: list[tuple[int, int]], stored: Mapping[Key, int], expires_at: float, done: Committed) -> None:
         self.member, self.holds, self.expires_at = member, holds, expires_at
         self.not_before, self.attempts, self.flying = 0.0, 0, False
         self.last_error: KafkaError | None = None
@@ -49,6 +50,7 @@ class PendingCommit:
         self._parts = [(partitions, done)]
         self._offsets = {(tp.topic, tp.partition): tp for tp in partitions}
         self._tenures = dict(zip(self._offsets, tenures, strict=False))
+        self._settles = {key: stored.get(key, tp.offset) for key, tp in self._offsets.items()}
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -65,6 +67,10 @@ class PendingCommit:
         """The partitions."""
         return set(self._offsets)
 
+    def settles(self, key: Key) -> int:
+        """What was stored of a partition and needs no other commit when this one has succeeded."""
+        return self._settles[key]
+
     @property
     def all_forgotten(self) -> bool:
         """Whether nothing is left to commit."""
@@ -79,6 +85,7 @@ class PendingCommit:
         self._parts += later._parts
         self._offsets.update(later._offsets)
         self._tenures.update(later._tenures)
+        self._settles.update(later._settles)
         return True
 
     def back_off(self, now: float, pauses: Pauses, error: KafkaError | None = None) -> None:

@@ -85,6 +85,7 @@ class PartitionState(ReadPosition):
         checked_epoch: the newest epoch of a leader whose log is known to have that record; -1 before the first.
         stop_offset: not fetched from here on; None for no end.
         stored: offset for the next commit, and `committed` the last one that the group acknowledged.
+        settled: what was stored when that commit was asked for: as long as nothing else is, there is nothing to commit.
         stored_epoch: of the record in front of `stored`, where the application said so; None for `leader_epoch`.
         high_watermark, last_stable, log_start: as of the last fetch; -1 when unknown.
         received_bytes, released_bytes: fetched so far, and of that consumed or out of date, one writer each; and
@@ -101,8 +102,8 @@ class PartitionState(ReadPosition):
         "attempts", "busy", "checked_epoch", "committed", "eof_offset", "epoch", "fast_path", "fetch_epoch",
         "fetch_offset", "gone", "high_watermark", "last_stable", "leader_epoch", "left_out", "log_start", "partition",
         "paused", "phase", "received_bytes", "received_records", "released_bytes", "released_records", "replica",
-        "replica_until", "reset_timestamp", "retry_at", "stop_offset", "stored_epoch", "stored_metadata", "tail",
-        "topic", "topic_id",
+        "replica_until", "reset_timestamp", "retry_at", "settled", "stop_offset", "stored_epoch", "stored_metadata",
+        "tail", "topic", "topic_id",
     )
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -121,7 +122,7 @@ class PartitionState(ReadPosition):
         self.stored = OFFSET_INVALID
         self.stored_epoch: int | None = None
         self.stored_metadata: str | None = None
-        self.committed = OFFSET_INVALID
+        self.committed = self.settled = OFFSET_INVALID
         self.high_watermark = self.last_stable = self.log_start = -1
         self.eof_offset = -1
         self.received_bytes = self.received_records = 0
@@ -289,13 +290,12 @@ class Subscription:
         return {topic for topic, _ in self.states}
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Replace the whole assignment."""
-        before, self.states = self.states, {}
-        try:
-            self.add(partitions)
-        except BaseException:  # nothing is changed then
-            self.states = before
-            raise
+        """Replace the whole assignment.
+
+        Raises:
+            KafkaException: as by `add`.
+        """
+        before, self.states = self.states, self._added(partitions, {})
         for state in before.values():
             self._take_away(state)
         self._all_changed()
@@ -304,24 +304,33 @@ class Subscription:
         """Assign more partitions; each starts at its `offset`, logical offsets included.
 
         Raises:
-            KafkaException: `_CONFLICT` when one is already assigned, `_INVALID_ARG` when one is given twice; nothing is
-                changed then.
+            KafkaException: `_CONFLICT` when one is already assigned, `_INVALID_ARG` when one is given twice, or an
+                offset is none to start from; nothing is changed then.
         """
-        added: dict[Key, PartitionState] = {}
+        added = self._added(partitions, self.states)
+        self.states = {**self.states, **added}
+        self.changed(*added.values())
+
+    def _added(self, partitions: Iterable[TopicPartition], taken: Mapping[Key, PartitionState]
+               ) -> dict[Key, PartitionState]:
+        """States of new partitions. All are looked at before one is started: machines hear of each that is."""
+        wanted: dict[Key, TopicPartition] = {}
         for tp in partitions:
             key = (tp.topic, tp.partition)
-            if key in added:
+            if key in wanted:
                 raise KafkaException(KafkaError(
                     KafkaError._INVALID_ARG, f"{tp.topic}[{tp.partition}] is given twice"))
-            if key in self.states:
+            if key in taken:
                 raise KafkaException(KafkaError(
                     KafkaError._CONFLICT, f"{tp.topic}[{tp.partition}] is already assigned"))
-            state = added[key] = PartitionState(tp.topic, tp.partition)
+            _check_start(tp.offset)
+            wanted[key] = tp
+        added = {key: PartitionState(*key) for key in wanted}
+        for key, state in added.items():
             state.paused = key in self._paused
-            self._start(state, tp.offset, tp.leader_epoch)
-        self.states = {**self.states, **added}
+            self._start(state, wanted[key].offset, wanted[key].leader_epoch)
         self._topics_had.update(topic for topic, _ in added)
-        self.changed(*added.values())
+        return added
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         """Take partitions away.
@@ -352,24 +361,25 @@ class Subscription:
             leader_epoch: of the record in front of it; None when that is not known.
 
         Raises:
-            KafkaException: it is not assigned, as `require()`.
+            KafkaException: it is not assigned, as `require()`; `_INVALID_ARG` for an offset that is none to start from.
         """
         state = self.require(topic, partition)
+        _check_start(offset)
         self._start(state, offset, leader_epoch)
         self.changed(state)
 
     def set_paused(self, partitions: Iterable[TopicPartition], paused: bool) -> None:
-        """Stop or go on handing out records of those partitions that are assigned.
+        """Stop or go on handing out records of those partitions of whose topics any was ever assigned.
 
         As in librdkafka they stay paused when they are given up and come back, until they are resumed, there or here.
         """
         keys = [(tp.topic, tp.partition) for tp in partitions]
         self._paused.difference_update(keys)
+        if paused:
+            self._paused.update(key for key in keys if key[0] in self._topics_had)
         for key in self.states.keys() & keys:
             state = self.states[key]
             state.paused = paused
-            if paused:
-                self._paused.add(key)
             state.interrupt()
             self.changed(state)
 
@@ -382,13 +392,10 @@ class Subscription:
             self.reset(state, EARLIEST if offset == OFFSET_BEGINNING else LATEST)
         elif offset <= _TAIL:
             self.reset(state, LATEST, _TAIL - offset)
-        elif offset in (OFFSET_STORED, OFFSET_INVALID):
-            if self._group_id:
-                state.jump("ask the group")
-            else:
-                self.reset_by_policy(state)
+        elif self._group_id:  # OFFSET_STORED and OFFSET_INVALID
+            state.jump("ask the group")
         else:
-            raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"{offset} is not an offset to start from"))
+            self.reset_by_policy(state)
 
     def reset(self, state: PartitionState, timestamp: int, tail: int = 0) -> None:
         """Have the position looked up: `EARLIEST`, `LATEST` or so many offsets in front of it, or a time (ms)."""
@@ -432,7 +439,7 @@ class Subscription:
         Returns:
             False when there is no position to go on from, because `auto.offset.reset` says that this is an error.
         """
-        state.stored = state.committed = OFFSET_INVALID
+        state.stored = state.committed = state.settled = OFFSET_INVALID
         state.stored_epoch = state.stored_metadata = None
         state.high_watermark = state.last_stable = state.log_start = state.replica = -1
         if state.phase in (PositionPhase.FETCH, PositionPhase.VALIDATE):
@@ -449,17 +456,22 @@ class Subscription:
     # Offsets to commit
 
     def to_commit(self, among: Iterable[PartitionState] | None = None) -> list[TopicPartition]:
-        """Stored offsets that the group does not have yet, of all partitions or of some."""
+        """Stored offsets that no commit has covered yet, of all partitions or of some."""
         return [
             TopicPartition(s.topic, s.partition, s.stored, s.stored_metadata,
                            s.leader_epoch if s.stored_epoch is None else s.stored_epoch)
             for s in (self.states.values() if among is None else among)
-            if s.stored >= 0 and s.stored != s.committed and not s.gone
+            if s.stored >= 0 and s.stored != s.settled and not s.gone
         ]
 
     def positions(self) -> list[TopicPartition]:
         """Every assigned partition with its position."""
         return [TopicPartition(s.topic, s.partition, s.position) for s in self.states.values()]
+
+
+def _check_start(offset: int) -> None:
+    if offset < 0 and offset > _TAIL and offset not in (OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, OFFSET_INVALID):
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"{offset} is not an offset to start from"))
 
 
 def _compile(pattern: str) -> re.Pattern[str]:

@@ -240,8 +240,8 @@ def test_a_commit_does_not_set_back_a_partition_that_moved(broker: EmbeddedBroke
         assert refused.value.error == KafkaError.ILLEGAL_GENERATION
         with pytest.raises(CommitError) as partly:
             first.commit(offsets=[TopicPartition("t", moved, 5), TopicPartition("t", kept, 3)], asynchronous=False)
-        told = [(tp.partition, tp.error) for tp in partly.value.partitions]
-        assert told == [(moved, KafkaError.ILLEGAL_GENERATION), (kept, None)]
+        told = {tp.partition: tp.error for tp in partly.value.partitions}
+        assert told == {moved: KafkaError.ILLEGAL_GENERATION, kept: None}
         found = second.committed([TopicPartition("t", moved), TopicPartition("t", kept)], timeout=5)
         assert [tp.offset for tp in found] == [900, 3]
 

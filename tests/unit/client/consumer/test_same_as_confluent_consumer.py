@@ -461,6 +461,19 @@ def test_a_commit_of_what_is_stored_names_every_partition_that_is_assigned(async
     assert [offset for _, _, offset, *_ in same(committed)] == [1, -1001, -1001]
 
 
+@pytest.mark.parametrize("before", [False, True], ids=["not committed", "committed"])
+def test_a_commit_by_hand_is_not_set_back_by_what_was_stored_before(before, of):
+    def committed(kafka):
+        consumer = assigned(of(kafka, enable_auto_commit=False), kafka)
+        read(consumer)
+        if before:
+            consumer.commit(asynchronous=False)
+        consumer.commit(offsets=[at(kafka, 4)], asynchronous=False)
+        return outcome(lambda _: consumer.commit(asynchronous=False), kafka), plain(consumer.committed([at(kafka)], 5))
+
+    assert same(committed)[1][0][2] == 4
+
+
 @by_name({
     "of no topic": lambda c, k: c.commit(offsets=[at(k, 3, topic="nope")], asynchronous=False),
     "of no partition": lambda c, k: c.commit(offsets=[at(k, 3, 9)], asynchronous=False),
@@ -515,6 +528,14 @@ def test_the_last_so_many_records_are_read(case, of):
     "pause and resume": lambda c, k: (
         read(assigned(c, k)).offset(), c.pause([at(k)]), read(c, 3), c.resume([at(k)]), read(c).offset()),
     "unassign": lambda c, k: (read(assigned(c, k)).offset(), c.unassign(), read(c, 3)),
+    "an assignment that is refused": lambda c, k: (
+        outcome(lambda _: c.assign([at(k, -2), at(k, -2)]), k), c.assignment(), read(c, 3)),
+    "one more that is refused": lambda c, k: (
+        c.assign([at(k, -2, 1, "four")]),
+        outcome(lambda _: c.incremental_assign([at(k, -2), at(k, -2, 1, "four")]), k), read(c, 3)),
+    "pause what comes later": lambda c, k: (
+        read(assigned(c, k, 5), 3), c.unassign(), c.pause([at(k)]), read(assigned(c, k), 3), c.resume([at(k)]),
+        read(c).offset()),
     "unsubscribe from nothing": lambda c, k: (assigned(c, k, 2).unsubscribe(), read(c).offset()),
     "consume": lambda c, k: ([m.offset() for m in assigned(c, k).consume(3, 8)], [m.offset() for m in c.consume(9, 1)],
                              c.consume(1, 0.1)),

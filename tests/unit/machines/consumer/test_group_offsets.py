@@ -311,6 +311,35 @@ def test_what_was_committed_need_not_be_committed_again() -> None:
     assert bench.subscription.to_commit() == []
 
 
+@pytest.mark.parametrize("since", [None, 7])
+@pytest.mark.parametrize("joined", [False, True])
+def test_a_commit_by_hand_covers_what_was_stored_when_it_was_asked_for_and_nothing_later(
+    since: int | None, joined: bool
+) -> None:
+    bench = Bench()
+    bench.subscription.assign([TopicPartition("t", 0, 0)])
+    state = bench.subscription.require("t", 0)
+    state.stored = 5
+    if joined:
+        bench.commit(4, expires_at=60.0)
+    bench.commit(20, expires_at=60.0, stored={("t", 0): 5})
+    state.stored = since or state.stored
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, committed(), 0.0)
+    assert state.committed == 20
+    assert [tp.offset for tp in bench.subscription.to_commit()] == ([] if since is None else [since])
+
+
+def test_a_commit_by_hand_that_fails_covers_nothing() -> None:
+    bench = Bench()
+    bench.subscription.assign([TopicPartition("t", 0, 0)])
+    bench.subscription.require("t", 0).stored = 5
+    bench.commit(20, stored={("t", 0): 5})
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, committed(code=KafkaError.GROUP_AUTHORIZATION_FAILED), 0.0)
+    assert [tp.offset for tp in bench.subscription.to_commit()] == [5]
+
+
 @pytest.mark.parametrize("code", [KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_LOAD_IN_PROGRESS])
 def test_a_commit_follows_the_coordinator(code: int) -> None:
     bench = Bench()

@@ -24,7 +24,7 @@ def commit(
 ) -> PendingCommit:
     return PendingCommit(
         member, holds, [TopicPartition("t", partition, offset) for partition, offset in offsets],
-        [(0, tenure)] * len(offsets), expires_at, lambda partitions, error: told.append(
+        [(0, tenure)] * len(offsets), {}, expires_at, lambda partitions, error: told.append(
             (name, [(tp.partition, tp.offset, tp.error) for tp in partitions], error)))
 
 

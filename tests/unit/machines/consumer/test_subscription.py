@@ -64,6 +64,28 @@ def test_a_failed_change_changes_nothing() -> None:
     assert [state.key for state in subscription] == [("t", 0)]
 
 
+@pytest.mark.parametrize("partitions", [[(1, -2), (1, -2)], [(1, -2), (0, -2)], [(1, -2), (2, -5)]],
+                         ids=["twice", "assigned", "no offset"])
+def test_machines_hear_nothing_of_partitions_whose_assignment_is_refused(partitions: list[tuple[int, int]]) -> None:
+    subscription = Subscription("", "latest")
+    subscription.assign([TopicPartition("t", 0, 0)])
+    seen, wanted = subscription.version, [TopicPartition("t", *one) for one in partitions]
+    for change in [subscription.add] if (0, -2) in partitions else [subscription.add, subscription.assign]:
+        with pytest.raises(KafkaException):
+            change(wanted)
+    assert subscription.changed_since(seen) == []
+    assert [state.key for state in subscription] == [("t", 0)]
+
+
+def test_a_partition_of_a_known_topic_is_paused_before_it_is_assigned() -> None:
+    subscription = Subscription("", "latest")
+    subscription.set_paused([TopicPartition("t", 1)], True)
+    subscription.assign([TopicPartition("t", 0, 0)])
+    subscription.set_paused([TopicPartition("t", 2)], True)
+    subscription.add([TopicPartition("t", 1, 0), TopicPartition("t", 2, 0)])
+    assert [state.paused for state in subscription] == [False, False, True]
+
+
 def test_a_name_that_starts_with_a_caret_is_a_pattern() -> None:
     subscription = Subscription("g", "latest")
     subscription.subscribe(["^log-[0-9]+$", "plain"])
@@ -77,12 +99,12 @@ def test_a_bad_topic_is_refused_with_a_reason(topics: list[str]) -> None:
     assert refused.value.error == KafkaError._INVALID_ARG
 
 
-def test_only_stored_offsets_that_the_group_does_not_have_are_committed() -> None:
+def test_only_stored_offsets_that_no_commit_has_covered_are_committed() -> None:
     subscription = Subscription("g", "latest")
     subscription.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0), TopicPartition("t", 2, 0)])
     subscription.require("t", 0).stored = 5
     done = subscription.require("t", 1)
-    done.stored = done.committed = 7
+    done.stored = done.settled = 7
     assert [(tp.partition, tp.offset) for tp in subscription.to_commit()] == [(0, 5)]
 
 
