@@ -24,17 +24,18 @@ from headrace.broker.apis import (
     share_records,
     topics,
     transactions,
+    users,
 )
-from headrace.broker.apis.served_api import Handler
 from headrace.broker.cluster import ApiCall
 from headrace.broker.purgatory import DelayedReply
+from headrace.broker.served_api import Handler
 from headrace.broker.settings import BrokerSettings
 from headrace.wire.schema import Request, Response
 
 __all__ = ["GENERAL_LIMITS", "LIMITS", "SERVED", "SERVICES", "handle", "served_by"]
 
 _FAMILIES = (session, metadata, produce, transactions, fetch, list_offsets, groups, consumer_groups, share_groups,
-             share_records, share_offsets, topics, configs, nodes)
+             share_records, share_offsets, topics, configs, nodes, users)
 _ROWS = [row for family in _FAMILIES for row in family.SERVES]
 
 SERVICES: dict[type[Request], Handler] = {row.request: row.handler for row in _ROWS}
@@ -43,13 +44,12 @@ SERVICES: dict[type[Request], Handler] = {row.request: row.handler for row in _R
 GENERAL_LIMITS = (
     "There is one copy of the data, whatever the replication factor: all replicas of a partition are in one process, "
     "share one log and are always in sync. `acks=1` and `acks=all` are the same.",
-    "There is no authentication, no TLS, no access rules and no quotas; throttle times are 0.",
+    "There is no authentication, no TLS, no access rules; throttle times are 0.",
     "Settings of topics other than `max.message.bytes`, `message.timestamp.type`, `min.insync.replicas`, "
     "`cleanup.policy` (for DeleteRecords and records without a key) and `compression.type` (only whether it is `zstd`) "
     "are checked, kept and shown, but nothing follows from them: nothing is compacted, and nothing is deleted because "
     "of its age or size.",
-    "Streams groups, SASL, delegation tokens, quotas, features, moving replicas and telemetry are not "
-    "offered.",
+    "Streams groups, SASL, delegation tokens, changes of features, moving replicas and telemetry are not offered.",
     "Record batches of format 2 are checked by header and checksum and stored as they are; their records are not "
     "looked into, but for the keys in compacted topics. Message sets of formats 0 and 1 are read whole. What is "
     "converted from one to the other may have 64 MiB uncompressed.",

@@ -23,6 +23,7 @@ from tests.support import (
     conversations_share,
     conversations_topics,
     conversations_transactions,
+    conversations_users,
 )
 from tests.support.raw_client import RawClient
 from tests.support.real_kafka import needed_in_ci
@@ -33,7 +34,8 @@ RELEASES = ("4.4.0", "3.9.2")
 CONVERSATIONS = [
     (kind, conversation)
     for module in (conversations_records, conversations_groups, conversations_topics, conversations_configs,
-                   conversations_transactions, conversations_committed, conversations_planned, conversations_share)
+                   conversations_transactions, conversations_committed, conversations_planned, conversations_share,
+                   conversations_users)
     for kind, conversations in module.CONVERSATIONS.items() for conversation in conversations]
 NUMBERS = count()
 each = pytest.mark.parametrize(("kind", "conversation"), CONVERSATIONS,

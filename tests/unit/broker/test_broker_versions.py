@@ -173,6 +173,8 @@ def test_all_versions_from_0_up_are_served() -> None:
         "ElectLeaders": (0, 2), "ListPartitionReassignments": (0, 0), "DescribeAcls": (0, 3), "CreateAcls": (0, 3),
         "DeleteAcls": (0, 3), "AddPartitionsToTxn": (0, 5), "AddOffsetsToTxn": (0, 4), "TxnOffsetCommit": (0, 6),
         "EndTxn": (0, 5), "WriteTxnMarkers": (0, 2), "DescribeTransactions": (0, 0), "ListTransactions": (0, 2),
+        "DescribeUserScramCredentials": (0, 0), "AlterUserScramCredentials": (0, 0), "DescribeClientQuotas": (0, 1),
+        "AlterClientQuotas": (0, 1), "DescribeQuorum": (0, 2),
     }
 
 

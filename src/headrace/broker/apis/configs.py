@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
+from headrace.broker.served_api import ServedApi
 from headrace.broker.storage.catalog import check_name
 from headrace.broker.storage.partition import ApiError
 from headrace.broker.storage.topic_configs import BOOLEAN, INT, LIST, TOPIC_CONFIGS, ConfigRow, invalid_config

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import GROUP_OPERATIONS, ApiCall
 from headrace.broker.coordinators.planned_groups import AWAY, JOINS, PlannedGroup, PlannedMember
 from headrace.broker.coordinators.target_assignors import ASSIGNORS, TopicIndex, by_topic
+from headrace.broker.served_api import ServedApi
 from headrace.broker.storage.partition import ApiError
 from headrace.errors import KafkaError
 from headrace.wire.messages.groups.consumer_groups import (

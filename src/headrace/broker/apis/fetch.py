@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.deadlines import Now
 from headrace.broker.purgatory import DelayedReply
+from headrace.broker.served_api import ServedApi
 from headrace.broker.storage.catalog import Topic
 from headrace.broker.storage.fetch_sessions import FetchingPartition, FetchingSession
 from headrace.broker.storage.log import LogSlice

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import GROUP_OPERATIONS, ApiCall, BrokerNode
 from headrace.broker.coordinators.classic_groups import Group, GroupState, join_error_response
 from headrace.broker.coordinators.committed_offsets import Committed
 from headrace.broker.purgatory import DelayedReply
+from headrace.broker.served_api import ServedApi
 from headrace.broker.storage.partition import ApiError
 from headrace.errors import KafkaError
 from headrace.wire.messages.consumer.offsets import (

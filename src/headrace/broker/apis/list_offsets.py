@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
+from headrace.broker.served_api import ServedApi
 from headrace.broker.storage.log import Log
 from headrace.broker.storage.partition import ApiError, Partition
 from headrace.errors import CorruptRecordError, KafkaError

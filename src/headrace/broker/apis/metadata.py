@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, ApiCall
+from headrace.broker.served_api import ServedApi
 from headrace.broker.storage.catalog import Topic, check_name
 from headrace.broker.storage.partition import NO_LEADER, ApiError
 from headrace.errors import KafkaError

@@ -1,14 +1,23 @@
-"""What administration asks about nodes: directories, elections, moving replicas, producers; and access rules, which
-this broker does not have.
+"""What administration asks about nodes: directories, elections, controllers, moving replicas, producers; and access
+rules, which this broker does not have.
 """
 
 from __future__ import annotations
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
+from headrace.broker.served_api import ServedApi
 from headrace.broker.storage.catalog import Topic
 from headrace.broker.storage.partition import NO_LEADER, ApiError, Partition
 from headrace.errors import KafkaError
+from headrace.wire.messages.admin.nodes import (
+    DescribedQuorumPartition,
+    DescribedQuorumTopic,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    QuorumListener,
+    QuorumNode,
+    QuorumReplica,
+)
 from headrace.wire.messages.admin.replicas import (
     DescribableLogDirTopic,
     DescribeLogDirsPartition,
@@ -45,10 +54,14 @@ from headrace.wire.messages.producer.transactions import (
 from headrace.wire.schema import ZERO_UUID
 
 __all__ = ["SERVES", "create_acls", "delete_acls", "describe_acls", "describe_log_dirs", "describe_producers",
-           "elect_leaders", "list_partition_reassignments"]
+           "describe_quorum", "elect_leaders", "list_partition_reassignments"]
 
 _NO_IDS = 1 << 15
 _PREFERRED, _ANY = 0, 1
+_LISTENERS_FROM = 2
+"""Version of DescribeQuorum from which on it says where controllers listen."""
+_METADATA = "__cluster_metadata"
+"""Where controllers of Kafka keep what this broker keeps elsewhere."""
 _NO_RULES = "There are no access rules here: everybody may do everything"
 
 
@@ -114,6 +127,35 @@ def _partition(topic: Topic, index: int) -> Partition:
     return topic.partitions[index]
 
 
+def describe_quorum(call: ApiCall, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """Every node votes, and the controller leads: of a log that nobody sees, so that it stays empty."""
+    asked = [(topic.topic_name, each.partition_index) for topic in request.topics for each in topic.partitions]
+    if asked != [(_METADATA, 0)]:
+        return DescribeQuorumResponse(error_code=0, error_message="", nodes=[], topics=[
+            DescribedQuorumTopic(topic_name=topic.topic_name, partitions=[
+                _quorum(each.partition_index, KafkaError.UNKNOWN_TOPIC_OR_PART, 0, []) for each in topic.partitions])
+            for topic in request.topics])
+    nodes = call.cluster.nodes.values()
+    return DescribeQuorumResponse(
+        error_code=0, error_message="",
+        topics=[DescribedQuorumTopic(topic_name=_METADATA, partitions=[_quorum(0, 0, call.cluster.controller_id, [
+            _voter(each.id, call.now.ms if each.is_up else -1) for each in nodes])])],
+        nodes=[QuorumNode(node_id=each.id, listeners=[
+            QuorumListener(name="CONTROLLER", host=each.host, port=each.port)])
+               for each in (nodes if call.version >= _LISTENERS_FROM else ())])
+
+
+def _quorum(index: int, error_code: int, leader_id: int, voters: list[QuorumReplica]) -> DescribedQuorumPartition:
+    return DescribedQuorumPartition(partition_index=index, error_code=error_code, error_message="",
+                                    leader_id=leader_id, leader_epoch=0, high_watermark=0, current_voters=voters,
+                                    observers=[])
+
+
+def _voter(node_id: int, seen_ms: int) -> QuorumReplica:
+    return QuorumReplica(replica_id=node_id, replica_directory_id=ZERO_UUID, log_end_offset=0,
+                         last_fetch_timestamp=seen_ms, last_caught_up_timestamp=seen_ms)
+
+
 def list_partition_reassignments(
     call: ApiCall, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
@@ -163,6 +205,8 @@ SERVES = (
     ServedApi(DescribeProducersRequest, describe_producers, "Producers never expire."),
     ServedApi(DescribeLogDirsRequest, describe_log_dirs, "One directory, or `memory`."),
     ServedApi(ElectLeadersRequest, elect_leaders, "No election is unclean: all replicas are in sync."),
+    ServedApi(DescribeQuorumRequest, describe_quorum,
+              "All nodes vote, and the log of the cluster's metadata is shown empty."),
     ServedApi(ListPartitionReassignmentsRequest, list_partition_reassignments, "Always empty."),
     ServedApi(DescribeAclsRequest, describe_acls, "Always SECURITY_DISABLED, as in Kafka without an authorizer."),
     ServedApi(CreateAclsRequest, create_acls, "Always SECURITY_DISABLED."),

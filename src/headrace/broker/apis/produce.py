@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.apis.transactions import verification_code
 from headrace.broker.cluster import ApiCall
 from headrace.broker.coordinators.transactional_ids import ProducerIdAndEpoch
+from headrace.broker.served_api import ServedApi
 from headrace.broker.storage.catalog import Topic
 from headrace.broker.storage.partition import MAX_CONVERTED_BYTES, ApiError, Appended, Partition, RecordsRefusedError
 from headrace.errors import CorruptRecordError, KafkaError

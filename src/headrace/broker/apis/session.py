@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
+from headrace.broker.served_api import ServedApi
 from headrace.errors import KafkaError
 from headrace.wire.messages.cluster.session import (
     ApiVersion,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import GROUP_OPERATIONS, ApiCall
 from headrace.broker.coordinators.share_assignor import SIMPLE
 from headrace.broker.coordinators.sharing_groups import JOINS_SHARING, SharingGroup, SharingMember
 from headrace.broker.coordinators.target_assignors import by_topic
+from headrace.broker.served_api import ServedApi
 from headrace.broker.storage.partition import ApiError
 from headrace.errors import KafkaError
 from headrace.wire.messages.groups.consumer_groups import (

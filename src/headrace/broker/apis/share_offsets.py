@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from uuid import UUID
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.apis.share_groups import check_name_is_free
 from headrace.broker.cluster import ApiCall
+from headrace.broker.served_api import ServedApi
 from headrace.broker.shares.share_partitions import ShareKey
 from headrace.broker.storage.catalog import Topic
 from headrace.broker.storage.partition import ApiError

@@ -11,12 +11,12 @@ from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from headrace.broker.apis.list_offsets import offset_at_time
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.coordinators.group_configs import duration_ms
 from headrace.broker.coordinators.target_assignors import TopicIndex
 from headrace.broker.deadlines import Now
 from headrace.broker.purgatory import DelayedReply
+from headrace.broker.served_api import ServedApi
 from headrace.broker.shares.aborted_records import aborted_ranges
 from headrace.broker.shares.share_partition import GAP, RENEW, Acknowledgement, SharePartition
 from headrace.broker.shares.share_partitions import ShareKey

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
+from headrace.broker.served_api import ServedApi
 from headrace.broker.storage.catalog import Topic
 from headrace.broker.storage.partition import ApiError
 from headrace.broker.storage.topic_configs import TOPIC_CONFIGS

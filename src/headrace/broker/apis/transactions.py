@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from headrace.broker.apis.groups import MAX_METADATA_BYTES
-from headrace.broker.apis.served_api import ServedApi
 from headrace.broker.cluster import ApiCall
 from headrace.broker.coordinators.committed_offsets import Committed
 from headrace.broker.coordinators.transactional_ids import (
@@ -14,6 +13,7 @@ from headrace.broker.coordinators.transactional_ids import (
     TransactionState,
 )
 from headrace.broker.pattern_re2 import Pattern, PatternError
+from headrace.broker.served_api import ServedApi
 from headrace.broker.storage.partition import ApiError
 from headrace.broker.storage.producer_state import Marker
 from headrace.errors import KafkaError

@@ -20,6 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from headrace.broker.purgatory import Purgatory
+from headrace.broker.storage.accounts import Accounts
 from headrace.broker.storage.log import Log
 from headrace.broker.storage.partition import ApiError, Partition
 from headrace.broker.storage.topic_configs import default_configs, invalid_config
@@ -72,6 +73,7 @@ class Catalog:
         self.by_id: dict[UUID, Topic] = {}
         self._names_by_metric: dict[str, list[str]] = {}
         self.group_overrides: dict[str, dict[str, str]] = {}
+        self.accounts = Accounts()
         self._node_ids = node_ids
         self._directory = directory
         self._next_producer_id = 0
@@ -190,6 +192,7 @@ class Catalog:
             "next_producer_id": self._producer_ids_end,
             "topics": [_topic_state(topic) for topic in self.topics.values()],
             "groups": self.group_overrides,
+            "accounts": self.accounts.state(),
         }
         draft = path.with_suffix(".draft")
         draft.write_text(json.dumps(state))  # json's encoder in C, for thousands of topics, knows no indent
@@ -210,6 +213,8 @@ class Catalog:
         self.cluster_id = state["cluster_id"]
         self._next_producer_id = self._producer_ids_end = state["next_producer_id"]
         self.group_overrides = state.get("groups", {})  # files of earlier versions have none
+        if "accounts" in state:
+            self.accounts.restore(state["accounts"])
         for entry in state["topics"]:
             topic = Topic(entry["name"], UUID(entry["id"]))
             topic.configure(entry["configs"])
