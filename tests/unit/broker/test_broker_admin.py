@@ -155,7 +155,9 @@ def test_settings_are_shown_replaced_and_changed(admin: AdminClient, three_nodes
     assert shown()["retention.ms"].value == "1000"
     wrong = ConfigResource(ResourceType.TOPIC, "c", incremental_configs=[
         ConfigEntry("retention.ms", "never", incremental_operation=AlterConfigOpType.SET)])
-    assert code_of(admin.incremental_alter_configs([wrong])[wrong]) == ConfluentError.INVALID_CONFIG
+    with pytest.raises(ConfluentException, match="from -1 to 9223372036854775807") as failed:
+        admin.incremental_alter_configs([wrong])[wrong].result(10)
+    assert failed.value.args[0].code() == ConfluentError.INVALID_CONFIG
     broker = ConfigResource(ResourceType.BROKER, "1")
     of_broker = admin.describe_configs([broker])[broker].result(10)
     assert (of_broker["node.id"].value, of_broker["log.dirs"].value) == ("1", "memory")

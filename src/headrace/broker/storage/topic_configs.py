@@ -139,4 +139,4 @@ def _wrong_number(row: ConfigRow, value: str) -> str | None:
         number = float(value) if row.type == DOUBLE else int(value) if _WHOLE_NUMBER.fullmatch(value) else None
     except ValueError:
         number = None
-    return None if number is not None and low <= number <= high else f"must be a number from {low:.20g} to {high:.20g}"
+    return None if number is not None and low <= number <= high else f"must be a number from {low} to {high}"
