@@ -42,8 +42,9 @@ def test_orders(headrace_registry):
 All that is registered lies in the topic `_schemas`, in Confluent's format: it is kept where the broker's log is, and a
 topic copied from another registry is taken as it is. Schemas of the three types are parsed, normalised and compared
 here (`headrace.schemas`; decision 0035). There is no authentication and no TLS. Metadata and rules are kept and passed
-on, and nothing follows from them; neither does anything from `alias`, `compatibilityGroup` and the default and
-overriding metadata and rules of a configuration. Exporters, associations and the mode FORWARD are not offered.
+on, and nothing follows from them. A schema that comes without gets those of the version before, and in any case what a
+configuration has as default and overriding ones. Nothing follows from `alias` and `compatibilityGroup`. Exporters,
+associations and the mode FORWARD are not offered.
 
 | method | path |
 |---|---|

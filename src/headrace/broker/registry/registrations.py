@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from headrace.broker.registry.contracts import with_contract
 from headrace.broker.registry.registry_log import SchemaLog
 from headrace.broker.registry.registry_state import Registration, RegistryState, SchemaEntity, key_of
 from headrace.broker.registry.rest_errors import (
@@ -200,18 +201,21 @@ class SchemaRegistry:
         """
         wanted_id = _number(given, "id")
         proposal = self.propose(subject, given, normalize=normalize)
-        same = [each for each in self.state.versions(subject) if each.guid == proposal.entity.guid]
-        if same and wanted_id in (None, same[-1].id):
-            return same[-1]  # in any mode: nothing changes
+        entity, known = proposal.entity, self.state.versions(subject)
+        if same := _last_of(known, entity, wanted_id):
+            return same  # in any mode: nothing changes
+        if self.mode_of(subject) != IMPORT:
+            entity = with_contract(entity, known[-1].entity if known else None, self.config_of(subject))
+            if same := _last_of(known, entity, wanted_id):
+                return same
         self._check_mode(subject, wanted_id)
         if wanted_id is None:
-            verdict = self.compare(subject, proposal.parsed, self.state.versions(subject))
+            verdict = self.compare(subject, proposal.parsed, known)
             if not verdict.is_compatible:
                 raise RestError(409, "Schema being registered is incompatible with an earlier schema for subject "
                                 f'"{subject}", details: [{", ".join(verdict.messages)}]')
         number = self._next_version(subject, _number(given, "version"), imported=wanted_id is not None)
-        made = Registration(subject, number, self._id_for(subject, proposal.entity, wanted_id), proposal.entity,
-                            proposal.entity.guid)
+        made = Registration(subject, number, self._id_for(subject, entity, wanted_id), entity, entity.guid)
         self.write(*made.as_record(), now_ms)
         return self.version(subject, number)
 
@@ -343,6 +347,12 @@ class SchemaRegistry:
         for kind, known in (("CONFIG", self.state.configs), ("MODE", self.state.modes)):
             if subject in known:
                 self.write(key_of(kind, subject), None, now_ms)
+
+
+def _last_of(known: list[Registration], entity: SchemaEntity, wanted_id: int | None) -> Registration | None:
+    """The last version that has this schema, where it has the id that is asked for."""
+    same = [each for each in known if each.guid == entity.guid]
+    return same[-1] if same and wanted_id in (None, same[-1].id) else None
 
 
 def _object(given: Mapping[str, Any], key: str) -> Mapping[str, Any] | None:

@@ -17,7 +17,9 @@ __all__ = ["ROUTES"]
 
 _KEPT: Final = ("alias", "normalize", "compatibilityGroup", "validateFields", "validateNames", "validateRules",
                 "defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet")
-"""What a configuration may have beside the level; all but `normalize` is only kept."""
+"""What a configuration may have beside the level. Of `alias`, `compatibilityGroup` and what is to be validated nothing
+follows.
+"""
 
 
 def _config(registry: SchemaRegistry, call: RestCall) -> dict[str, Any]:

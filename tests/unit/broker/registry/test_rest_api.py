@@ -292,6 +292,33 @@ def test_metadata_and_rules_are_kept_and_make_another_schema(ask: Ask) -> None:
     assert code(ask("GET", "/subjects/s/metadata?key=owner&value=you")) == 40403
 
 
+def test_metadata_and_rules_that_are_not_given_are_those_of_the_version_before(ask: Ask) -> None:
+    rule = {"name": "r", "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "expr": "true"}
+    more = {"metadata": {"properties": {"owner": "me"}}, "ruleSet": {"domainRules": [rule]}}
+    registered(ask, "else", RECORD)
+    first, again, wider = registered(ask, "s", RECORD | more, RECORD, WIDER)
+    assert first == again
+    found = ask("GET", "/subjects/s/versions/2")[1]
+    assert found["id"] == wider
+    assert found.items() >= more.items()
+    registered(ask, "s", WIDER | {"metadata": {}, "ruleSet": {}})
+    assert ask("GET", "/subjects/s/versions/3")[1].items() >= {"metadata": {}, "ruleSet": {}}.items()
+
+
+def test_default_and_overriding_metadata_and_rules_are_added(ask: Ask) -> None:
+    rules = [{"name": name, "expr": name} for name in "abc"]
+    ask("PUT", "/config/s", {
+        "defaultMetadata": {"properties": {"owner": "nobody", "team": "us"}, "sensitive": ["team"]},
+        "overrideMetadata": {"properties": {"level": "gold"}, "sensitive": ["team", "level"]},
+        "defaultRuleSet": {"domainRules": rules[:2]}, "overrideRuleSet": {"migrationRules": rules[2:]}})
+    registered(ask, "s", INT | {"metadata": {"properties": {"owner": "me", "level": "tin"}},
+                                "ruleSet": {"domainRules": [{"name": "a", "expr": "mine"}]}})
+    found = ask("GET", "/subjects/s/versions/1")[1]
+    assert found["metadata"] == {
+        "properties": {"owner": "me", "team": "us", "level": "gold"}, "sensitive": ["team", "level"]}
+    assert found["ruleSet"] == {"domainRules": [rules[1], {"name": "a", "expr": "mine"}], "migrationRules": rules[2:]}
+
+
 def test_all_types_of_schemas_are_kept_and_compared(ask: Ask) -> None:
     kinds = {
         "JSON": ('{"type": "object", "properties": {}, "additionalProperties": false}', '{"type": "string"}'),
