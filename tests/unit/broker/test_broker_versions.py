@@ -203,3 +203,15 @@ def test_a_client_of_another_cluster_is_told_to_bootstrap_again(served: Embedded
         reply = client.call(session.ApiVersionsRequest(
             client_software_name="raw", client_software_version="1.0", cluster_id="another", node_id=1), 5)
     assert reply.error_code == KafkaError.REBOOTSTRAP_REQUIRED
+
+
+@pytest.mark.parametrize(("settings", "levels"), [
+    (BrokerSettings(), {"transaction.version": 2, "group.version": 1, "share.version": 1}),
+    (BrokerSettings(group_version=0, share_version=0, transaction_version=0), {}),
+    (BrokerSettings.of_kafka("4.0"), {"transaction.version": 2, "group.version": 1}),
+    (BrokerSettings.of_kafka("3.9"), {}),
+])
+def test_the_features_that_are_on_are_named(settings: BrokerSettings, levels: dict[str, int]) -> None:
+    with EmbeddedBroker(settings=settings) as broker, RawClient(broker) as client:
+        reply = client.call(ASK_VERSIONS, 3)
+    assert {each.name: each.max_version_level for each in reply.finalized_features} == levels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from headrace.broker.cluster import ApiCall
+from headrace.broker.cluster import ApiCall, BrokerCluster
 from headrace.broker.served_api import ServedApi
 from headrace.errors import KafkaError
 from headrace.wire.messages.cluster.session import (
@@ -15,6 +15,8 @@ from headrace.wire.messages.cluster.session import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from headrace.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest
+from headrace.wire.messages.groups.share_groups import ShareGroupHeartbeatRequest
 
 __all__ = ["SERVES", "api_versions", "unsupported_api_versions"]
 
@@ -24,7 +26,6 @@ _RANGE_IN_ERROR_FROM = 3
 _NAMES_FROM = 3
 _FROM_ZERO_FROM = 4
 """Version from which on clients can read of a feature that begins with 0 (KIP-1022)."""
-_TRANSACTIONS = "transaction.version"
 _NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 """What a client may call itself (KIP-511)."""
 
@@ -41,14 +42,25 @@ def api_versions(call: ApiCall, request: ApiVersionsRequest) -> ApiVersionsRespo
                                            or request.node_id not in (-1, call.node_id)):
         error = KafkaError.REBOOTSTRAP_REQUIRED
     reply = ApiVersionsResponse(error_code=error, api_keys=_ranges(call.cluster.served))
-    level = call.cluster.transaction_version
-    if level > 0:
+    if features := _features(call.cluster):
         reply.finalized_features_epoch = 0
-        reply.finalized_features = [FinalizedFeatureKey(name=_TRANSACTIONS, max_version_level=level,
-                                                        min_version_level=level)]
+        reply.finalized_features = [FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+                                    for name, (level, _) in features.items()]
         if call.version >= _FROM_ZERO_FROM:
-            reply.supported_features = [SupportedFeatureKey(name=_TRANSACTIONS, min_version=0, max_version=2)]
+            reply.supported_features = [SupportedFeatureKey(name=name, min_version=0, max_version=highest)
+                                        for name, (_, highest) in features.items()]
     return reply
+
+
+def _features(cluster: BrokerCluster) -> dict[str, tuple[int, int]]:
+    """Level, and highest level there is, of each feature that is on."""
+    settings, served = cluster.settings, cluster.served
+    levels = {
+        "transaction.version": (cluster.transaction_version, 2),
+        "group.version": (settings.group_version if ConsumerGroupHeartbeatRequest.api_key in served else 0, 1),
+        "share.version": (settings.share_version if ShareGroupHeartbeatRequest.api_key in served else 0, 1),
+    }
+    return {name: each for name, each in levels.items() if each[0] > 0}
 
 
 def unsupported_api_versions(served: Ranges) -> ApiVersionsResponse:
@@ -72,6 +84,6 @@ def _ranges(served: Ranges) -> list[ApiVersion]:
 
 SERVES = (
     ServedApi(ApiVersionsRequest, api_versions,
-              "`transaction.version` is the only feature that is named. Cluster and node ids are checked as in "
-              "KIP-1242."),
+              "Of features `transaction.version`, `group.version` and `share.version` are named. Cluster and node "
+              "ids are checked as in KIP-1242."),
 )
