@@ -100,6 +100,7 @@ cdef struct Node:
     size_t name_size
     const char *key  # as it is written, with quotes and colon
     size_t key_size
+    bint keeps_null  # of a struct's field: written where it is null
     Column *column
     int count
     Node *children
@@ -1197,20 +1198,23 @@ cdef inline int64_t signed(uint64_t bits, int width) noexcept nogil:
 
 
 cdef int write_struct(Context *c, Growing *to, Node *node, const View *view, int64_t row) noexcept nogil:
-    # Fields that are null are left out, as Spark's to_json does.
+    # Fields that are null are left out, as Spark's to_json does, but those that a schema wants.
     cdef int i, trouble = push_byte(to, c"{")
-    cdef bint is_first = True
+    cdef bint is_first = True, is_null
     cdef Node *child
     for i in range(node.count):
-        if not is_valid(&view.children[i], row):
-            continue
         child = &node.children[i]
+        is_null = not is_valid(&view.children[i], row)
+        if is_null and not child.keeps_null:
+            continue
         if trouble == FINE and not is_first:
             trouble = push_byte(to, c",")
         is_first = False
         if trouble == FINE:
             trouble = push(to, child.key, child.key_size)
-        if trouble == FINE:
+        if trouble == FINE and is_null:
+            trouble = push(to, b"null", 4)
+        elif trouble == FINE:
             trouble = write_value(c, to, child, &view.children[i], row)
         if trouble != FINE:
             return trouble
@@ -1297,7 +1301,7 @@ cdef class JsonProgram:
     cdef int _node(self, Node *node, shape, str path) except -1:
         cdef int i
         node.form, node.width = _FORMS.index(shape.form), shape.width
-        node.precision, node.scale = shape.precision, shape.scale
+        node.precision, node.scale, node.keeps_null = shape.precision, shape.scale, shape.keeps_null
         node.index = len(self.names)
         self.names.append(path)
         name, written = shape.name.encode(), shape.key.encode()

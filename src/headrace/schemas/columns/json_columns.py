@@ -5,7 +5,8 @@ behind the value are malformed. Keys that the type does not have are left out, k
 key that comes twice the last counts. Times are ISO 8601, UTC where they have no zone; what is finer than a microsecond
 is cut off; digits behind a decimal's scale are rounded half up. Binary is base64. What is written is what Spark's
 `to_json` writes: nulls left out of structs, decimals as numbers, NaN and infinities as texts; but times keep their
-microseconds. Read next: `schemas.columns.json.json_rows`.
+microseconds, and what a schema requires and lets be null is written as null. Read next:
+`schemas.columns.json.json_rows`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ class JsonColumns:
     """Reads and writes JSON of one type.
 
     Args:
-        data_type: of the column; nulls are allowed everywhere in it, whatever it says.
+        data_type: of the column; nulls are allowed everywhere in it, whatever it says. Fields with the metadata
+            `KEEPS_NULL` are written where they are null.
         is_loose: a column of strings takes other values as their JSON text, and one of times a date as its midnight, as
             Spark's `from_json` does.
         check: called with each text that is read or written; raises `SerializationError` if it is not valid. It costs
@@ -46,7 +48,7 @@ class JsonColumns:
         self, data_type: pyarrow.DataType, *, is_loose: bool = False, check: Check | None = None, plain: bool = False
     ) -> None:
         self._type = nullable_type(data_type)
-        self._shape = shape_of(self._type)
+        self._shape = shape_of(data_type)
         self._is_loose = is_loose
         self._check = check
         self._native = None if plain else _native(self._shape, self._type, is_loose)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from headrace.errors import SerializationError
 from headrace.schemas.columns.json.ddl_types import parse_ddl
+from headrace.schemas.columns.json.json_shapes import KEEPS_NULL
 from headrace.schemas.columns.json_columns import JsonColumns
 
 EXAMPLES = int(os.environ.get("EXAMPLES", "12"))
@@ -281,6 +282,19 @@ def test_columns_are_written_as_sparks_to_json_does(kind: str) -> None:
     assert [each.decode() for each in codec.encode(rows).to_pylist()] == [
         '{"b":"NaN","c":0.1,"d":-1.50,"e":[1,null],"f":{"k":null},"g":"ä\\"\\n\\u0001/","h":"YWI=","i":{}}',
         '{"a":-5,"b":1e+300,"c":1e+20,"d":0.07,"e":[],"f":{},"g":"","h":""}']
+
+
+@KINDS
+def test_what_a_schema_requires_and_lets_be_null_is_written_as_null(kind: str) -> None:
+    inner = pa.struct([pa.field("x", pa.int64(), metadata=KEEPS_NULL), ("y", pa.int64())])
+    marked = pa.struct([pa.field("a", pa.string(), metadata=KEEPS_NULL), ("b", pa.string()),
+                        pa.field("c", pa.list_(pa.field("element", inner)), metadata=KEEPS_NULL)])
+    codec = JsonColumns(marked, plain=kind == "plain")
+    rows = [{}, {"a": "1", "b": "2", "c": [{}, None, {"x": 3, "y": 4}]}]
+    texts = codec.encode(pa.array(rows, codec.data_type)).to_pylist()
+    assert texts == [b'{"a":null,"c":null}', b'{"a":"1","b":"2","c":[{"x":null},null,{"x":3,"y":4}]}']
+    assert codec.encode(pa.array([{"b": "2"}])).to_pylist() == [b'{"a":null,"b":"2","c":null}']
+    assert all(each.metadata is None for each in codec.data_type)
 
 
 @KINDS

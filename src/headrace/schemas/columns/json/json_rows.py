@@ -382,8 +382,8 @@ def write_rows(shape: JsonShape, kind: pyarrow.DataType, values: pyarrow.Array) 
 
 def _written(shape: JsonShape, value: Any, path: str) -> str:
     if shape.form == "struct":
-        parts = [each.key + _written(each, value[each.name], f"{path}.{each.name}" if path else each.name)
-                 for each in shape.children if value.get(each.name) is not None]
+        parts = [each.key + _field(each, value.get(each.name), f"{path}.{each.name}" if path else each.name)
+                 for each in shape.children if each.keeps_null or value.get(each.name) is not None]
         return f"{{{','.join(parts)}}}"
     if shape.form == "list":
         return f"[{','.join(_element(shape, each, path) for each in value)}]"
@@ -397,8 +397,12 @@ def _written(shape: JsonShape, value: Any, path: str) -> str:
         raise _located(error, path) from None
 
 
+def _field(shape: JsonShape, value: Any, path: str) -> str:
+    return "null" if value is None else _written(shape, value, path)
+
+
 def _element(shape: JsonShape, value: Any, path: str) -> str:
-    return "null" if value is None else _written(shape.children[0], value, path)
+    return _field(shape.children[0], value, path)
 
 
 def _quoted(text: str) -> str:

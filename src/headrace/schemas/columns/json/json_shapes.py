@@ -6,14 +6,17 @@ Read next: `schemas.columns.json_columns`.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headrace.schemas.parsed import InvalidSchemaError
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["JsonShape", "nullable_type", "shape_of"]
+__all__ = ["KEEPS_NULL", "JsonShape", "nullable_type", "shape_of"]
+
+KEEPS_NULL: Final = {"headrace": "keeps null"}
+"""Metadata of a struct's field that is written as null where it is null; others are left out."""
 
 
 class JsonShape(NamedTuple):
@@ -27,6 +30,7 @@ class JsonShape(NamedTuple):
         precision: digits of a decimal.
         scale: of these, digits behind the point.
         children: a struct's fields, a list's elements, a map's values.
+        keeps_null: of a struct's field: it is written where it is null.
     """
 
     form: str
@@ -35,6 +39,7 @@ class JsonShape(NamedTuple):
     precision: int = 0
     scale: int = 0
     children: tuple[JsonShape, ...] = ()
+    keeps_null: bool = False
 
     @property
     def key(self) -> str:
@@ -43,7 +48,7 @@ class JsonShape(NamedTuple):
 
 
 def nullable_type(kind: pyarrow.DataType) -> pyarrow.DataType:
-    """The type with nulls everywhere but in the keys of maps: JSON may leave out any value."""
+    """The type with nulls everywhere but in the keys of maps: JSON may leave out any value. Without metadata."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):
@@ -73,12 +78,13 @@ def shape_of(kind: pyarrow.DataType, name: str = "", path: str = "") -> JsonShap
         if len({each.name for each in kind}) < kind.num_fields:
             raise InvalidSchemaError(f"{_place(path)} has two fields of the same name")
         return JsonShape("struct", name, children=tuple(
-            shape_of(each.type, each.name, f"{path}.{each.name}" if path else each.name) for each in kind))
+            shape_of(each.type, each.name, f"{path}.{each.name}" if path else each.name)
+            ._replace(keeps_null=bool(each.metadata)) for each in kind))
     if types.is_map(kind):
         if kind.key_type != pa.string():
             raise InvalidSchemaError(f"{_place(path)} is a map of {kind.key_type}: keys of JSON are strings")
         return JsonShape("map", name, children=(shape_of(kind.item_type, "", path),))
-    if types.is_list(kind):
+    if types.is_list(kind) or types.is_large_list(kind):
         return JsonShape("list", name, children=(shape_of(kind.value_type, "", path),))
     if types.is_decimal128(kind):
         return JsonShape("decimal", name, 16, kind.precision, kind.scale)

@@ -4,14 +4,17 @@ object with properties: struct     object with additionalProperties alone: map o
 integer: bigint     number: double     string: string, with format date-time timestamp (UTC), with date date, with
 contentEncoding base64 binary     null beside one other type: that type     enum and const: the type of their values
 
-Every value can be null or absent; properties that a schema does not name are left out. Refused are schemas that allow
-values of several types, that refer to themselves, and that say nothing. Read next: `schemas.columns.json_columns`.
+Every value can be null or absent; properties that a schema does not name are left out. Those that it requires, and lets
+be null, are marked with `KEEPS_NULL`: written without them, an object would not be valid. Refused are schemas that
+allow values of several types, that refer to themselves, and that say nothing. Read next:
+`schemas.columns.json_columns`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from headrace.schemas.columns.json.json_shapes import KEEPS_NULL
 from headrace.schemas.json_nodes import JsonDocuments
 from headrace.schemas.json_schema import ParsedJson
 from headrace.schemas.parsed import InvalidSchemaError
@@ -87,6 +90,17 @@ class _Typing:
         followed = self._documents.followed(schema)
         return isinstance(followed, dict) and (followed.get("type") == "null" or followed.get("const", 0) is None)
 
+    def _allows_null(self, schema: Any) -> bool:
+        """Whether null is valid, of a schema that has a type."""
+        followed = self._documents.followed(schema)
+        names, values = followed.get("type", "null"), followed.get("enum", [followed.get("const")])
+        if "null" not in (names if isinstance(names, list) else [names]) or None not in values:
+            return False
+        parts = [part for key in _SUMS for part in followed.get(key, ())]
+        if not parts:
+            return "type" in followed or "enum" in followed or "const" in followed
+        return any(self._is_null(part) or self._allows_null(part) for part in parts)
+
     def _implied(self, schema: dict[str, Any], at: str) -> list[str]:
         """Types of a schema that does not name any."""
         values = schema["enum"] if "enum" in schema else [schema["const"]] if "const" in schema else None
@@ -130,7 +144,10 @@ class _Typing:
             return pa.map_(pa.string(), self.of(others, f"{at}/additionalProperties", path))
         if not properties:
             raise _refused(at, "the object has neither properties nor a schema of additionalProperties")
-        return pa.struct([pa.field(name, self.of(each, f"{at}/properties/{_escaped(name)}", path))
+        required = schema.get("required")
+        wanted = set(required) if isinstance(required, list) else set()
+        return pa.struct([pa.field(name, self.of(each, f"{at}/properties/{_escaped(name)}", path),
+                                   metadata=KEEPS_NULL if name in wanted and self._allows_null(each) else None)
                           for name, each in properties.items()])
 
 

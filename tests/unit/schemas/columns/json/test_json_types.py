@@ -83,3 +83,22 @@ def test_a_schema_that_multiplies_its_columns_is_refused() -> None:
                               for n in range(10)}
     with pytest.raises(InvalidSchemaError, match="more than 20000 columns"):
         type_of({"$defs": {**levels, "L10": {"type": "string"}}, "$ref": "#/$defs/L0"})
+
+
+@pytest.mark.parametrize(("of_a", "keeps"), [
+    ({"type": ["string", "null"]}, True),
+    ({"oneOf": [{"type": "null"}, {"type": "integer"}]}, True),
+    ({"type": ["integer", "null"], "anyOf": [{"type": "null"}, {"type": "integer"}]}, True),
+    ({"enum": ["x", None]}, True),
+    ({"$ref": "#/definitions/text"}, True),
+    ({"anyOf": [{"$ref": "#/definitions/text"}]}, True),
+    ({"type": "string"}, False),
+    ({"type": ["string", "null"], "enum": ["x"]}, False),
+    ({"type": "integer", "anyOf": [{"type": "null"}, {"type": "integer"}]}, False),
+    ({"const": 5}, False),
+])
+def test_a_property_that_is_required_keeps_its_null_where_the_schema_lets_it_be_null(of_a: Any, keeps: bool) -> None:
+    schema = {**struct(a=of_a, b={"type": ["string", "null"]}), "required": ["a"],
+              "definitions": {"text": {"type": ["null", "string"]}}}
+    a, b = type_of(schema)
+    assert (bool(a.metadata), bool(b.metadata)) == (keeps, False)
