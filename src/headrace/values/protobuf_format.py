@@ -37,7 +37,8 @@ class ProtobufFormat:
         schema = parsed_protobuf(reader or writer)
         wanted = message_named(schema, message)
         if indexes and (written := message_at(parsed_protobuf(writer), indexes)) != wanted:
-            raise InvalidSchemaError(f"the message is a {written}, not a {wanted}")
+            told = "" if message else ": value.message, or key.message, names the type that is read"
+            raise InvalidSchemaError(f"the message is a {written}, not a {wanted}{told}")
         return ProtobufColumns(schema, wanted, emit_defaults="emit.default.values" in flags)
 
     def given(self, text: str, message: str = "") -> SchemaText:

@@ -114,6 +114,9 @@ def test_a_message_within_another_is_named_before_its_bytes(url, registry):
         payloads, pa.array([b"\0" + number.to_bytes(4, "big") + b"\0\x08\x01"], pa.binary())]))
     assert found.values.to_pylist() == [{"x": 7, "tags": [], "labels": []}, None]
     assert dict(found.malformed) == {1: "the message is a shop.Order, not a shop.Order.Item.Deep"}
+    unnamed = decoder(options(url, "protobuf")).decode(payloads)
+    assert dict(unnamed.malformed) == {0: "the message is a shop.Order.Item.Deep, not a shop.Order: value.message, or "
+                                          "key.message, names the type that is read"}
 
 
 def test_fields_that_a_newer_schema_has_are_null_for_older_records(url, registry):

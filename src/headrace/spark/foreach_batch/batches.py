@@ -101,6 +101,7 @@ class TransactionalBatches:
             ConfigError: the frame belongs to no streaming query, or an option or a column is wrong.
             KafkaException: the transaction failed each time, or the checkpoint is older than what is in the topics.
             PySparkException: a job failed each time.
+            RuntimeError: the handler ended with SystemExit or KeyboardInterrupt.
         """
         stream = StreamOfBatch(frame)
         wanted = BatchMarker(stream.query_id, batch_id, offsets=stream.digest(batch_id))
@@ -138,9 +139,13 @@ class TransactionalBatches:
             if self._options.group:
                 sink.commit_offsets(self._options.group, stream.end_offsets(wanted.batch))
             self._commit(begun, wanted, sink)
-        except BaseException:
+        except BaseException as failed:
             driver_transaction.abort(self._options.sink, begun)
-            raise
+            if isinstance(failed, Exception):
+                raise
+            # Whoever calls this for Spark answers it for an Exception only: it would wait for ever.
+            raise RuntimeError(f"the handler of micro-batch {wanted.batch} ended with {failed!r}: nothing of it is "
+                               "committed. To end the query call its stop(), from another thread") from failed
 
     def _commit(self, begun: BegunBatch, wanted: BatchMarker, sink: TransactionSink) -> None:
         options = self._options.sink

@@ -181,6 +181,13 @@ def test_a_mistake_is_aborted_and_not_tried_again(kafka, mistake):
     assert kafka.calls == ["begin", "abort 1"]
 
 
+@pytest.mark.parametrize("end", [SystemExit(3), KeyboardInterrupt()])
+def test_a_handler_that_would_end_the_process_fails_the_query_which_else_waited_for_its_answer(kafka, end):
+    with pytest.raises(RuntimeError, match=r"the handler of micro-batch 3 ended with (SystemExit|KeyboardInterrupt)\("):
+        run(kafka, failing(end))
+    assert kafka.calls == ["begin", "abort 1"]
+
+
 def test_a_query_that_was_stopped_is_not_tried_again(kafka):
     kafka.active = False
     with pytest.raises(PySparkException):
