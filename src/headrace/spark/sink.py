@@ -225,5 +225,5 @@ def _by_topic(batch: pyarrow.RecordBatch, topic: str) -> Iterator[tuple[str, pya
     names = batch.column("topic")
     for name in pyarrow.compute.unique(names).to_pylist():
         if name is None:
-            raise ConfigError("a row has null as its topic")
+            raise ConfigError("column topic is null in a row: give each row its topic, or all of them option topic")
         yield name, batch.filter(pyarrow.compute.equal(names, name))

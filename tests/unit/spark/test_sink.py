@@ -67,6 +67,13 @@ def test_headers_are_written_wherever_the_column_is_there(given: dict[str, str])
     assert out.calls == [("t", [None, [b"1", b"2"], None, HEADERS.to_pylist()])]
 
 
+def test_a_row_without_a_topic_is_refused_with_what_to_do() -> None:
+    batch = pa.RecordBatch.from_pydict({"value": pa.array([b"1", b"2"]), "topic": pa.array(["a", None])})
+    out: Any = Appended()
+    with pytest.raises(ConfigError, match=r"column topic is null in a row: give each row its topic, or .*option topic"):
+        append_rows(out, batch, SinkOptions.parse(SERVERS))
+
+
 def test_a_frame_as_the_source_reads_it_may_be_written() -> None:
     source = HeadraceSource({**SERVERS, "subscribe": "t", "includeHeaders": "true"})
     columns = spark_schema_of(source._chosen())
