@@ -7,13 +7,16 @@ process asks the registry once for each subject. Read next: `headrace.values.val
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.registry.schema_cache import LruCache
+from headrace.errors import SerializationError
 from headrace.interpreter import SteadyLock
 from headrace.schemas.columns.framing import put_on
+from headrace.schemas.parsed import InvalidSchemaError
 from headrace.values.schema_formats import SchemaText, schema_format
 from headrace.values.value_planning import subject_of
 
@@ -64,7 +67,8 @@ class ValueEncoder:
     def __init__(self, of: ValueFormat, topic: str, data_type: pyarrow.DataType) -> None:
         self._format = of
         self._kind = schema_format(of.name)
-        self._writing = self._settled(topic, data_type)
+        with _said_of(of.side):
+            self._writing = self._settled(topic, data_type)
 
     def encode(self, values: pyarrow.Array) -> pyarrow.BinaryArray:
         """Write a column.
@@ -73,9 +77,10 @@ class ValueEncoder:
             values: null stays null: a record without a value.
 
         Raises:
-            SerializationError: a value does not fit the schema; the text names its row and field.
+            SerializationError: a value does not fit the schema; the text names its column, row and field.
         """
-        bodies = self._writing.codec.encode(values)
+        with _said_of(self._format.side):
+            bodies = self._writing.codec.encode(values)
         if self._writing.number is None:
             return bodies
         return put_on(bodies, self._writing.number, self._writing.indexes)
@@ -111,6 +116,15 @@ class ValueEncoder:
         subject = subject_of(self._format, topic, self._kind.record_name(schema, self._format.message))
         registry = registry_of(self._format)
         return registry.number_of(subject, self._kind, schema, self._format.auto_register)
+
+
+@contextmanager
+def _said_of(side: str) -> Iterator[None]:
+    """Keys may have a format as well as values: an error names the one that it is about."""
+    try:
+        yield
+    except (SerializationError, InvalidSchemaError) as error:
+        raise type(error)(f"column {side}: {error}") from error
 
 
 _lock = SteadyLock()

@@ -13,6 +13,7 @@ fastavro = pytest.importorskip("fastavro")
 
 from headrace.client.registry.schema_registry_client import SchemaRegistryClient  # noqa: E402
 from headrace.errors import ConfigError, SchemaRegistryError, SerializationError  # noqa: E402
+from headrace.schemas.parsed import InvalidSchemaError  # noqa: E402
 from headrace.spark.options import SinkOptions  # noqa: E402
 from headrace.types.registry import Schema, SchemaReference  # noqa: E402
 from headrace.values import registry_access, value_encoder  # noqa: E402
@@ -204,9 +205,11 @@ def test_the_latest_schema_or_a_version_is_written_when_asked_for(url, registry)
 
 
 def test_a_frame_that_does_not_fit_registers_nothing(url, registry):
-    with pytest.raises(SerializationError, match="no field id"):
+    with pytest.raises(SerializationError, match=r"column value: at /: .* no field id"):
         ValueEncoder(format_of(url, **{"value.schema": json.dumps(OTHER)}), "t", ROW.type)
     assert registry.get_subjects() == []
+    with pytest.raises(InvalidSchemaError, match="column value: at /: "):
+        ValueEncoder(format_of(url, **{"value.schema": '{"type": "enum"}'}), "t", ROW.type)
 
 
 def test_each_topic_of_a_frame_has_its_own_subject_and_a_process_asks_once(url, registry, monkeypatch):
