@@ -203,6 +203,16 @@ def test_columns_that_cannot_be_written_are_said_before_any_is(name):
             codec.check_columns(kind)
 
 
+def test_a_frame_without_a_field_that_protobuf_requires_is_refused_before_any_row_is_written():
+    codec = schema_format("protobuf").codec(SchemaText(
+        'syntax = "proto2"; message M { required int32 a = 1; optional I i = 2; message I { required int32 x = 1; } }'))
+    codec.check_columns(pa.struct([("a", pa.int32()), ("i", pa.struct([("x", pa.int32())]))]))
+    for kind, reason in ((pa.struct([("i", pa.struct([("x", pa.int32())]))]), r"the column lacks .* requires: a"),
+                         (pa.struct([("a", pa.int32()), ("i", pa.struct([]))]), r"field i lacks .* requires: x")):
+        with pytest.raises(SerializationError, match=reason):
+            codec.check_columns(kind)
+
+
 @pytest.mark.parametrize(("name", "kind", "reason"), [
     ("protobuf", pa.struct([("a", pa.decimal128(5, 2))]), "field a: Protobuf has no type for decimal128"),
     ("protobuf", pa.struct([("a", pa.list_(pa.list_(pa.int32())))]), "field a: Protobuf has no type for list"),

@@ -14,7 +14,7 @@ from headrace.errors import SerializationError
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["Grown", "Layout", "Seen", "check_type", "layout_of", "made_array", "seen_array"]
+__all__ = ["Grown", "Layout", "Seen", "check_required", "check_type", "layout_of", "made_array", "seen_array"]
 
 BITS, FIXED, TEXT, STRUCT, LIST = range(5)
 _CASTS: Final = (
@@ -168,6 +168,35 @@ def check_type(given: pyarrow.DataType, kind: pyarrow.DataType, path: str = "") 
         check_type(given.value_type, kind.value_type, path)
     elif not _can_be_cast(given, kind):
         raise SerializationError(f"{_column(path)} is {given}, and the schema has {kind}: cast the column")
+
+
+def check_required(given: pyarrow.DataType, kind: pyarrow.DataType, path: str = "") -> None:
+    """Refuse structs without a field that cannot be null: rows of them could only be null themselves.
+
+    Args:
+        given: type of a column that `check_type` has passed.
+        kind: the type to read it as.
+        path: where the column is, for errors.
+
+    Raises:
+        SerializationError: a field is missing.
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_struct(kind) and types.is_struct(given):
+        there = {field.name: field.type for field in given}
+        missing = sorted(field.name for field in kind if not field.nullable and field.name not in there)
+        if missing:
+            raise SerializationError(f"{_column(path)} lacks fields that the schema requires: "
+                                     f"{', '.join(missing)[:300]}")
+        for field in kind:
+            if field.name in there:
+                check_required(there[field.name], field.type, f"{path}.{field.name}" if path else field.name)
+    elif types.is_map(kind) and types.is_map(given):
+        check_required(given.item_type, kind.item_type, path)
+    elif types.is_list(kind) and types.is_list(given):
+        check_required(given.value_type, kind.value_type, path)
 
 
 def _can_be_cast(given: Any, kind: Any) -> bool:

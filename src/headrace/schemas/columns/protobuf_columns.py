@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import SerializationError
-from headrace.schemas.columns.arrow_tree import check_type, layout_of, made_array, seen_array
+from headrace.schemas.columns.arrow_tree import check_required, check_type, layout_of, made_array, seen_array
 from headrace.schemas.columns.column_codec import ColumnTooLargeError, DecodedColumn
 from headrace.schemas.columns.protobuf.protobuf_plan import MessagePlan, arrow_type, plan_of
 from headrace.schemas.protobuf import ParsedProtobuf
@@ -64,6 +64,7 @@ class ProtobufColumns:
     def check_columns(self, given: pyarrow.DataType) -> None:
         """Refuse columns that cannot be written; see `ColumnCodec.check_columns`."""
         check_type(given, self._type)
+        check_required(given, self._type)
 
     def encode(self, values: pyarrow.Array) -> pyarrow.BinaryArray:
         """Write structs; see `ColumnCodec.encode`. Fields go by their names, and may be absent if they can be null."""
