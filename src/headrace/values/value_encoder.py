@@ -7,18 +7,15 @@ process asks the registry once for each subject. Read next: `headrace.values.val
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.registry.schema_cache import LruCache
-from headrace.errors import SerializationError
 from headrace.interpreter import SteadyLock
 from headrace.schemas.columns.framing import put_on
-from headrace.schemas.parsed import InvalidSchemaError
 from headrace.values.schema_formats import SchemaText, schema_format
-from headrace.values.value_planning import subject_of
+from headrace.values.value_planning import said_of, subject_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,7 +64,7 @@ class ValueEncoder:
     def __init__(self, of: ValueFormat, topic: str, data_type: pyarrow.DataType) -> None:
         self._format = of
         self._kind = schema_format(of.name)
-        with _said_of(of.side):
+        with said_of(of.side):
             self._writing = self._settled(topic, data_type)
 
     def encode(self, values: pyarrow.Array) -> pyarrow.BinaryArray:
@@ -79,7 +76,7 @@ class ValueEncoder:
         Raises:
             SerializationError: a value does not fit the schema; the text names its column, row and field.
         """
-        with _said_of(self._format.side):
+        with said_of(self._format.side):
             bodies = self._writing.codec.encode(values)
         if self._writing.number is None:
             return bodies
@@ -116,15 +113,6 @@ class ValueEncoder:
         subject = subject_of(self._format, topic, self._kind.record_name(schema, self._format.message))
         registry = registry_of(self._format)
         return registry.number_of(subject, self._kind, schema, self._format.auto_register)
-
-
-@contextmanager
-def _said_of(side: str) -> Iterator[None]:
-    """Keys may have a format as well as values: an error names the one that it is about."""
-    try:
-        yield
-    except (SerializationError, InvalidSchemaError) as error:
-        raise type(error)(f"column {side}: {error}") from error
 
 
 _lock = SteadyLock()

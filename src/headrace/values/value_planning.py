@@ -6,18 +6,29 @@ the registry is told meanwhile. Read next: `headrace.values.value_decoder`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, SerializationError
+from headrace.schemas.parsed import InvalidSchemaError
 from headrace.values.schema_formats import SchemaText, schema_format
 from headrace.values.value_format import ValueFormat
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["DecodedRead", "PlannedRead", "planned_read", "subject_of"]
+__all__ = ["DecodedRead", "PlannedRead", "planned_read", "said_of", "subject_of"]
+
+
+@contextmanager
+def said_of(side: str) -> Iterator[None]:
+    """Keys may have a format as well as values: an error names the one that it is about."""
+    try:
+        yield
+    except (SerializationError, InvalidSchemaError) as error:
+        raise type(error)(f"column {side}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,8 @@ class PlannedRead:
             InvalidSchemaError: the reader's schema is none, or one that a column cannot have.
         """
         of = self.format
-        return schema_format(of.name).codec(self.reader, self.reader, message=of.message, flags=of.flags).data_type
+        with said_of(of.side):
+            return schema_format(of.name).codec(self.reader, self.reader, message=of.message, flags=of.flags).data_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +84,8 @@ def planned_read(of: ValueFormat, topics: Sequence[str] | None) -> PlannedRead:
         SchemaRegistryError: the registry did not answer, or refused.
     """
     if of.schema:
-        return PlannedRead(of, schema_format(of.name).given(of.schema, of.message))
+        with said_of(of.side):
+            return PlannedRead(of, schema_format(of.name).given(of.schema, of.message))
     if not schema_format(of.name).schema_type:
         raise ConfigError(f"{of.side}.format {of.name} needs {of.side}.schema: the fields as Spark's DDL has them, "
                           "such as id BIGINT, name STRING")

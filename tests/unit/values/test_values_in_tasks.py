@@ -118,6 +118,8 @@ def test_the_planned_schema_is_the_given_one_else_the_subjects(url, registry):
         planned_read(format_of(url), None)
     with pytest.raises(ConfigError, match=r"needs a schema: give value\.schema, or schema\.registry\.url"):
         planned_read(format_of(), ["t"])
+    with pytest.raises(InvalidSchemaError, match=r"^column value: at /: "):
+        _ = planned_read(format_of(value_schema='{"type": "enum"}'), None).data_type
 
 
 def test_subjects_are_named_by_the_strategy():
