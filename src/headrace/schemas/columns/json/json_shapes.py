@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KEEPS_NULL", "JsonShape", "nullable_type", "shape_of"]
 
-KEEPS_NULL: Final = {"headrace": "keeps null"}
+KEEPS_NULL: Final = {b"headrace": b"keeps null"}
 """Metadata of a struct's field that is written as null where it is null; others are left out."""
 
 
@@ -79,7 +79,7 @@ def shape_of(kind: pyarrow.DataType, name: str = "", path: str = "") -> JsonShap
             raise InvalidSchemaError(f"{_place(path)} has two fields of the same name")
         return JsonShape("struct", name, children=tuple(
             shape_of(each.type, each.name, f"{path}.{each.name}" if path else each.name)
-            ._replace(keeps_null=bool(each.metadata)) for each in kind))
+            ._replace(keeps_null=each.metadata == KEEPS_NULL) for each in kind))
     if types.is_map(kind):
         if kind.key_type != pa.string():
             raise InvalidSchemaError(f"{_place(path)} is a map of {kind.key_type}: keys of JSON are strings")
