@@ -352,7 +352,7 @@ class Transactions:
         request, finder = self._next()
         if request is None or finder is None:
             return
-        if finder.error is not None:
+        if finder.error is not None and not self._may_pass(finder.error):
             self._on_lookup_failed(finder, finder.error)
         elif finder.node_id is not None:
             last = LAST_VERSIONS.get(type(request), (None, None))[self.version - 1]
@@ -427,11 +427,16 @@ class Transactions:
             self._contents.end_uncertain |= isinstance(send.request, EndTxnRequest)
             if isinstance(send.request, TxnOffsetCommitRequest):
                 self._contents.doubtful |= offset_keys(send.request)
-        if error.code() in (KafkaError._UNSUPPORTED_FEATURE, *REFUSALS) and not error.retriable():
+        if error.code() in (KafkaError._UNSUPPORTED_FEATURE, *REFUSALS) and not (
+                error.retriable() or self._may_pass(error)):
             self._fail(error)
             return
         send.context.invalidate(now)
         self._again(now)
+
+    def _may_pass(self, error: KafkaError) -> bool:
+        """Brokers that refuse whom they have given an id to may let it in again, as in `Sender.was_let_in`."""
+        return error.code() in REFUSALS and self._identity.producer_id >= 0
 
     def _on_code(
         self, send: Send, code: int, now: float, done: Callable[[Any], None], reply: Struct

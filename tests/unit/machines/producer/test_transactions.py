@@ -424,13 +424,37 @@ def test_the_transaction_before_is_waited_for_with_short_waits_at_first(one):
     assert min(waits[10:]) > 1
 
 
-@pytest.mark.parametrize("code", [K._UNSUPPORTED_FEATURE, K._AUTHENTICATION, K._SSL])
-def test_a_failure_that_asking_again_cannot_cure_is_fatal(either, code):
+def test_a_failure_that_asking_again_cannot_cure_is_fatal(either):
     either.opened().writing()
-    either.lose(either.ending(Operation.COMMIT), K(code))
+    either.lose(either.ending(Operation.COMMIT), K(K._UNSUPPORTED_FEATURE))
     error = either.done()[Operation.COMMIT]
-    assert error == code
+    assert error == K._UNSUPPORTED_FEATURE
     assert error.fatal()
+
+
+@pytest.mark.parametrize("code", [K._AUTHENTICATION, K._SSL])
+def test_a_coordinator_that_refuses_whom_it_has_let_in_before_is_waited_for_and_no_other(either, code):
+    """As in librdkafka: where a password was replaced at the brokers first, the transaction had no other fault."""
+    refusal = K(code, "who are you?")
+    either.opened().writing()
+    either.lose(either.ending(Operation.COMMIT), refusal)
+    either.finder.node_id, either.finder.error = None, refusal
+    either.wait()
+    assert either.sent() is None
+    assert either.machine.last_error == refusal
+    either.finder.node_id, either.finder.error = either.finder.found, None
+    either.accept(either.expect(EndTxnRequest))
+    assert either.done() == {Operation.COMMIT: None}
+    for lost in ("request", "lookup"):
+        stranger = Driven(either.machine.version)
+        stranger.machine.begin(Operation.INIT)
+        if lost == "request":
+            stranger.lose(stranger.expect(InitProducerIdRequest), refusal)
+        else:
+            stranger.finder.error = refusal
+            assert stranger.sent() is None
+        assert stranger.done() == {Operation.INIT: refusal}
+        assert stranger.machine.error.fatal()
 
 
 def test_a_port_that_spoke_tls_for_a_moment_ends_no_producer(either):
