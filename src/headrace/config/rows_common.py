@@ -149,7 +149,7 @@ COMMON_ROWS = (
     Property("error_cb", "callable", None, "Called as error_cb(KafkaError) for errors that belong to no record, from "
              "`poll()`."),
     Property("throttle_cb", "callable", None, "Called as throttle_cb(ThrottleEvent) when a broker's reply says that it "
-             "slows this client down, from `poll()`.", roles=_PCS),
+             "slows this client down, and with 0 seconds when that is over, from `poll()`.", roles=_PCS),
     Property("stats_cb", "callable", None, "Called as stats_cb(text) with the client's statistics in JSON every "
              "statistics.interval.ms, from `poll()`.", roles=_PCS),
     Property("statistics.interval.ms", "int", 0, "Time between two calls of stats_cb; 0 makes none.", roles=_PCS,

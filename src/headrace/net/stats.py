@@ -104,8 +104,8 @@ class BrokerStats:
     """
 
     __slots__ = (
-        "_client", "connections", "connects", "disconnects", "node", "requests", "round_trip_us", "rx", "rx_bytes",
-        "rx_errors", "throttle_ms", "timeouts", "tx", "tx_bytes", "tx_errors",
+        "_client", "_slow_until", "connections", "connects", "disconnects", "node", "requests", "round_trip_us", "rx",
+        "rx_bytes", "rx_errors", "throttle_ms", "timeouts", "tx", "tx_bytes", "tx_errors",
     )
 
     def __init__(self, client: ClientStats, node: NodeAddress) -> None:
@@ -117,6 +117,7 @@ class BrokerStats:
         self.rx = self.rx_bytes = self.rx_errors = 0
         self.timeouts = self.connects = self.disconnects = 0
         self.round_trip_us, self.throttle_ms = Window(), Window()
+        self._slow_until = 0.0  # 0 when the client has been told that it is over
 
     @property
     def name(self) -> str:
@@ -142,10 +143,17 @@ class BrokerStats:
         self.round_trip_us.add((now - call.written_at) * 1e6)
         throttle_ms: int = getattr(reply, "throttle_time_ms", 0)
         self.throttle_ms.add(throttle_ms)
-        if throttle_ms > 0 and self._client.on_throttle is not None:
-            address = f"{self.node.host}:{self.node.port}"
-            self._client.on_throttle(ThrottleEvent(address, self.node.id, throttle_ms / 1000.0))
+        if throttle_ms > 0:
+            self._slow_until = now + throttle_ms / 1000.0
+            self._tell(throttle_ms / 1000.0)
+        elif 0.0 < self._slow_until <= now:  # one that comes sooner, on another connection, says nothing
+            self._slow_until = 0.0
+            self._tell(0.0)
         return throttle_ms / 1000.0
+
+    def _tell(self, throttle_s: float) -> None:
+        if (told := self._client.on_throttle) is not None:
+            told(ThrottleEvent(f"{self.node.host}:{self.node.port}", max(self.node.id, -1), throttle_s))
 
     def on_exchanges(self, name: str, exchanges: Iterable[DirectExchange]) -> None:
         """Requests of one API were written and answered, without anything unusual.
@@ -186,7 +194,7 @@ class ClientStats:
 
     Attributes:
         brokers: by id; bootstrap servers have negative ones.
-        on_throttle: called with replies by which the broker slows the client down.
+        on_throttle: called with replies by which the broker slows the client down, and with the first one after that.
     """
 
     def __init__(self) -> None:

@@ -241,8 +241,8 @@ class ThrottleEvent:
 
     Attributes:
         broker_name: its address.
-        broker_id: its number.
-        throttle_time: how long to wait, in seconds.
+        broker_id: its number, -1 for a bootstrap server.
+        throttle_time: how long to wait, in seconds; 0 when that is over, once.
     """
 
     broker_name: str

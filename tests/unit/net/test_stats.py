@@ -117,6 +117,22 @@ def test_a_broker_that_slows_the_client_down_is_told_of(throttle_ms: int, told: 
     assert client.of(NODE).throttle_ms.metrics()["sum"] == 2 * throttle_ms
 
 
+def test_the_end_of_what_slows_a_client_down_is_told_once_with_zero_as_in_librdkafka() -> None:
+    """Else who shows the last figure shows it for ever."""
+    client, events = ClientStats(), list[ThrottleEvent]()
+    client.on_throttle = events.append
+    for throttle_ms, now in ((0, 1.0), (1500, 2.0), (0, 3.0), (0, 3.5), (0, 3.6)):
+        client.of(NODE).answered(call(), HeartbeatResponse(throttle_time_ms=throttle_ms), b"", now)
+    assert [event.throttle_time for event in events] == [1.5, 0.0]
+
+
+def test_a_bootstrap_server_that_slows_a_client_down_has_the_id_of_librdkafkas() -> None:
+    client, events = ClientStats(), list[ThrottleEvent]()
+    client.on_throttle = events.append
+    client.of(NodeAddress(-1000, "broker", 9092)).answered(call(), HeartbeatResponse(throttle_time_ms=1), b"", 1.0)
+    assert [event.broker_id for event in events] == [-1]
+
+
 @pytest.mark.parametrize(("code", "correlation_id", "counted"), [
     (KafkaError._TIMED_OUT, 5, "timeouts"),
     (KafkaError._TIMED_OUT, -1, "timeouts"),
