@@ -55,6 +55,7 @@ _NO_GENERATION: Final = -1
 _NEVER: Final = float("inf")
 _JOIN_SLACK_S: Final = 5.0
 """The coordinator answers JoinGroup within the rebalance timeout; the request waits a little longer."""
+_HEARTBEAT_SHARE: Final = 2 / 3  # of a session; what is left of it is for a coordinator that moved to another broker
 _NEW_ID_S: Final = 1.0
 """So long after its first JoinGroup a member that leaves waits for the id that it gets: it gives that back."""
 _REPORT_BACKOFF_S: Final = 5.0
@@ -600,7 +601,7 @@ class ClassicGroup:
         self._next_heartbeat = now + self._heartbeat_s
         request = HeartbeatRequest(group_id=self._group_id, generation_id=self.generation, member_id=self.member_id,
                                    group_instance_id=self.instance_id)
-        return Send(coordinator, request, min(self._session_timeout_s, self._request_timeout_s),
+        return Send(coordinator, request, min(_HEARTBEAT_SHARE * self._session_timeout_s, self._request_timeout_s),
                     context=self._heartbeat_of)
 
     def _heartbeat_ended(self, send: Send) -> None:

@@ -283,6 +283,18 @@ def test_a_member_that_hears_nothing_for_a_session_gives_its_partitions_up() -> 
     assert bench.rebalanced() == (Change.LOSE, {("t", 0)})
 
 
+def test_a_coordinator_that_stands_still_leaves_time_to_find_the_one_in_its_place_before_the_session_ends() -> None:
+    """As in Java's client, by its defaults: brokers give the group another coordinator long before."""
+    bench = ClassicBench()
+    bench.settle(("t", 0))
+    beat = bench.send(HeartbeatRequest, after_s=3.0)
+    bench.now += beat.timeout_s
+    bench.group.on_error(beat, KafkaError(KafkaError._TIMED_OUT), bench.now)
+    bench.heartbeat(after_s=5.0)
+    bench.silent()
+    assert (bench.group.state, bench.events(Rebalance)) == (JoinState.STABLE, [])
+
+
 def test_a_moved_coordinator_is_looked_for_without_a_rebalance() -> None:
     bench = ClassicBench()
     bench.settle(("t", 0))
