@@ -36,6 +36,9 @@ _FIRST_INTERVAL_S: Final = 5.0
 """Between heartbeats, until the coordinator has said what it wants."""
 _QUICK_HEARTBEATS: Final = 6
 """So many heartbeats of a new member without partitions come soon: the coordinator plans while it answers the first."""
+_INTERVALS_PER_REQUEST: Final = 3
+_SHORTEST_TIMEOUT_S: Final = 10.0
+"""A heartbeat that is not answered for some intervals, or for so long, is sent again, to the coordinator of then."""
 _REPORT_BACKOFF_S: Final = 5.0
 """Pause after an error that only the user or an administrator can mend."""
 _NO_SHARE_GROUPS: Final = (
@@ -235,7 +238,8 @@ class ShareGroup:
             rack_id=self._rack if joins else None, subscribed_topic_names=told))
 
     def _send(self, coordinator: int, request: ShareGroupHeartbeatRequest) -> Send:
-        self._flying = Send(coordinator, request, self._request_timeout_s, context=self.topics)
+        timeout_s = max(_SHORTEST_TIMEOUT_S, _INTERVALS_PER_REQUEST * self._interval_s)
+        self._flying = Send(coordinator, request, min(timeout_s, self._request_timeout_s), context=self.topics)
         return self._flying
 
     def _on_heartbeat(self, send: Send, reply: ShareGroupHeartbeatResponse, now: float) -> None:

@@ -225,6 +225,17 @@ def test_a_lost_answer_is_asked_for_again_at_the_coordinator_of_that_time() -> N
     assert bench.send(0.2).member_epoch == 3
 
 
+def test_a_coordinator_that_stands_still_is_given_up_before_the_session_ends() -> None:
+    """Brokers give the group another coordinator long before, which waits for the member no longer than a session."""
+    bench = Bench()
+    bench.join()
+    bench.send(5.0)
+    assert bench.sent.timeout_s == 15.0
+    impatient = Bench(socket_timeout_ms=5000)
+    impatient.send()
+    assert impatient.sent.timeout_s == 5.0
+
+
 def test_behind_an_answer_that_did_not_come_the_topics_are_told_again_so_that_the_assignment_is() -> None:
     """The coordinator tells an assignment once, and again to who names the topics: it may have been in that answer."""
     bench = Bench()
