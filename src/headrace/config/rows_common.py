@@ -6,12 +6,13 @@ Read next: `headrace.config.rows_producer`, `headrace.config.rows_consumer`.
 from __future__ import annotations
 
 from headrace.config.property import CONSUMER, INT32, PRODUCER, SHARE, Property
-from headrace.config.security_properties import MECHANISMS
+from headrace.config.security_properties import GRANTS, JWT_BEARER, MECHANISMS
 
 __all__ = ["COMMON_ROWS"]
 
 _CS = (CONSUMER, SHARE)
 _PCS = (PRODUCER, CONSUMER, SHARE)
+_OF_OAUTH = "org.apache.kafka.common.security.oauthbearer."
 
 COMMON_ROWS = (
     # Connecting
@@ -77,10 +78,19 @@ COMMON_ROWS = (
     Property("oauth_cb", "callable", None, "Called as oauth_cb(sasl.oauthbearer.config) whenever OAUTHBEARER needs a "
              "token, and when a blocking client is made; returns (token, expiry as seconds since the epoch[, principal"
              "[, extensions]]). It runs in a thread of its own, a coroutine function on the client's loop."),
-    Property("sasl.oauthbearer.method", "enum", "", "default: oauth_cb or an unsecured token; oidc: client credentials "
-             "at sasl.oauthbearer.token.endpoint.url. Found out when empty.", choices=("", "default", "oidc"),
+    Property("sasl.oauthbearer.method", "enum", "", "default: oauth_cb or an unsecured token; oidc: what "
+             "sasl.oauthbearer.token.endpoint.url gives for sasl.oauthbearer.grant.type. Found out when empty.",
+             choices=("", "default", "oidc"),
              kip="KIP-768"),
     Property("sasl.oauthbearer.token.endpoint.url", "str", "", "Where to get tokens with oidc.", kip="KIP-768"),
+    Property("sasl.oauthbearer.grant.type", "enum", "client_credentials", "How a token is asked for: with client id "
+             "and secret, or an assertion in the secret's place (KIP-1258), or with nothing but an assertion "
+             "(jwt-bearer).", choices=GRANTS, kip="KIP-1139"),
+    Property("sasl.oauthbearer.jwt.retriever.class", "enum", "", "Java's way to choose the grant type: a class of "
+             "Kafka's own.", choices={"": "", **{_OF_OAUTH + name.lower(): grant for name, grant in (
+                 ("DefaultJwtRetriever", ""), ("ClientCredentialsJwtRetriever", GRANTS[0]),
+                 ("JwtBearerJwtRetriever", JWT_BEARER))}}, kip="KIP-1139",
+             otherwise="other classes of Java cannot run here: give oauth_cb"),
     Property("sasl.oauthbearer.client.id", "str", "", "Id of this client at the token endpoint.",
              aliases=("sasl.oauthbearer.client.credentials.client.id",)),
     Property("sasl.oauthbearer.client.secret", "secret", "", "Secret of this client at the token endpoint.",
@@ -88,6 +98,29 @@ COMMON_ROWS = (
     Property("sasl.oauthbearer.scope", "str", "", "Scope to ask for at the token endpoint."),
     Property("sasl.oauthbearer.header.urlencode", "bool", False, "Encode id and secret as in a URL before they go into "
              "the header of the request, as RFC 6749 wants it and few token endpoints do.", kip="KIP-1025"),
+    Property("sasl.oauthbearer.assertion.file", "str", "", "File with an assertion (a signed JWT) that another program "
+             "renews; it is read anew for each token. No key and no claims are needed then.", kip="KIP-1139"),
+    Property("sasl.oauthbearer.assertion.private.key.file", "str", "", "File of the private key in PEM that signs an "
+             "assertion for each token (needs headrace[tls]); read anew when it has changed.", kip="KIP-1139"),
+    Property("sasl.oauthbearer.assertion.private.key.pem", "secret", "", "The private key as PEM text, instead of a "
+             "file."),
+    Property("sasl.oauthbearer.assertion.private.key.passphrase", "secret", "", "Password of the private key.",
+             kip="KIP-1139"),
+    Property("sasl.oauthbearer.assertion.algorithm", "enum", "RS256", "How the assertion is signed: with an RSA key, "
+             "or with one of the curve P-256.", choices={"rs256": "RS256", "es256": "ES256"}, kip="KIP-1139"),
+    Property("sasl.oauthbearer.assertion.jwt.template.file", "str", "", "File with JSON, `header` and `payload`, of "
+             "what the assertion says besides; the claims below and what changes with each assertion count instead of "
+             "its own.", aliases=("sasl.oauthbearer.assertion.template.file",), kip="KIP-1139"),
+    *(Property(f"sasl.oauthbearer.assertion.claim.{name}", "str", "", doc, kip="KIP-1139") for name, doc in (
+        ("aud", "For whom the assertion is: what the token endpoint wants to be called."),
+        ("iss", "Who makes the assertion: mostly the id of this client at the token endpoint."),
+        ("sub", "For whom a token is asked."))),
+    Property("sasl.oauthbearer.assertion.claim.exp.seconds", "int", 300, "An assertion expires so long after it was "
+             "made.", unit="s", low=1, high=INT32, kip="KIP-1139"),
+    Property("sasl.oauthbearer.assertion.claim.nbf.seconds", "int", 60, "An assertion holds from so long before it was "
+             "made, for clocks that differ.", unit="s", low=0, high=INT32, kip="KIP-1139"),
+    Property("sasl.oauthbearer.assertion.claim.jti.include", "bool", False, "Give each assertion an id of its own, so "
+             "that none can be used twice.", kip="KIP-1139"),
     Property("sasl.oauthbearer.extensions", "str", "", "SASL extensions for the broker: name=value, separated by "
              "commas.", kip="KIP-342"),
     Property("sasl.oauthbearer.config", "secret", "", "Given to oauth_cb; or what an unsecured token shall say: "

@@ -21,7 +21,7 @@ _NO_JVM = "there is no JVM"
 _TICKETS = "a ticket is got with sasl.kerberos.keytab when a connection needs one, or is in the ticket cache"
 _RENEWED = "a token is got anew when sasl.login.refresh.window.factor of its life is over and a connection needs one"
 _CHECKED_BY_BROKERS = "a token is checked by the brokers, not by this client"
-_OTHER_TOKENS = "tokens are got with a client id and a secret: give oauth_cb for another way"
+_OTHER_TOKENS = "tokens are got with a secret or an assertion: give oauth_cb for another way"
 _NO_OFFSET_FILES = "offsets lie with the brokers"
 _ALWAYS_ASKED = "brokers are always asked which versions they speak"
 _SAMPLES = "statistics cover the last 1,000 requests"
@@ -106,18 +106,10 @@ _ROWS = (
     _row("sasl.login.refresh.window.jitter", "float", _RENEWED, low=0, high=0.25),
     _row("sasl.oauthbearer.allow.unverified.audience", "bool", _CHECKED_BY_BROKERS, only=(False,)),
     _row("sasl.oauthbearer.allow.unverified.issuer", "bool", _CHECKED_BY_BROKERS, only=(False,)),
-    _row("sasl.oauthbearer.assertion.algorithm", "enum", _OTHER_TOKENS, choices=("rs256", "es256"), only=("rs256",)),
-    _row("sasl.oauthbearer.assertion.claim.exp.seconds", "int", _OTHER_TOKENS, low=0, high=INT32, only=(300,)),
-    _row("sasl.oauthbearer.assertion.claim.jti.include", "bool", _OTHER_TOKENS, only=(False,)),
-    _row("sasl.oauthbearer.assertion.claim.nbf.seconds", "int", _OTHER_TOKENS, low=0, high=INT32, only=(60,)),
     _row("sasl.oauthbearer.clock.skew.seconds", "int", _CHECKED_BY_BROKERS, low=0),
-    _row("sasl.oauthbearer.grant.type", "enum", _OTHER_TOKENS,
-         choices=("client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer"), only=("client_credentials",)),
     _row("sasl.oauthbearer.jwks.endpoint.refresh.ms", "int", _CHECKED_BY_BROKERS, low=0),
     _row("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", "int", _CHECKED_BY_BROKERS, low=0),
     _row("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", "int", _CHECKED_BY_BROKERS, low=0),
-    _row("sasl.oauthbearer.jwt.retriever.class", "str", f"Java's classes cannot be loaded; {_OTHER_TOKENS}",
-         only=(f"{_OAUTH}DefaultJwtRetriever", f"{_OAUTH}ClientCredentialsJwtRetriever")),
     _row("sasl.oauthbearer.jwt.validator.class", "str", f"Java's classes cannot be loaded; {_CHECKED_BY_BROKERS}",
          only=(f"{_OAUTH}DefaultJwtValidator", f"{_OAUTH}ClientJwtValidator")),
     _row("sasl.oauthbearer.metadata.authentication.type", "enum", _OTHER_TOKENS,
@@ -175,12 +167,6 @@ NOT_SUPPORTED: dict[str, str] = {
     "sasl.client.callback.handler.class": "Java's classes cannot be loaded: give sasl.username and sasl.password, or "
         "oauth_cb",
     "sasl.login.class": "Java's classes cannot be loaded: give sasl.username and sasl.password, or oauth_cb",
-    **dict.fromkeys((
-        "sasl.oauthbearer.assertion.claim.aud", "sasl.oauthbearer.assertion.claim.iss",
-        "sasl.oauthbearer.assertion.claim.sub", "sasl.oauthbearer.assertion.file",
-        "sasl.oauthbearer.assertion.jwt.template.file", "sasl.oauthbearer.assertion.private.key.file",
-        "sasl.oauthbearer.assertion.private.key.passphrase", "sasl.oauthbearer.assertion.private.key.pem",
-        "sasl.oauthbearer.assertion.template.file"), _OTHER_TOKENS),
     "sasl.oauthbearer.expected.audience": f"{_CHECKED_BY_BROKERS}: remove it",
     "sasl.oauthbearer.expected.issuer": f"{_CHECKED_BY_BROKERS}: remove it",
     "sasl.oauthbearer.jwks.endpoint.url": f"{_CHECKED_BY_BROKERS}: remove it",

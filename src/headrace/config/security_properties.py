@@ -12,11 +12,18 @@ from typing import Any
 
 from headrace.errors import ConfigError
 
-__all__ = ["MECHANISMS", "settle_security", "unheeded_security"]
+__all__ = ["GRANTS", "JWT_BEARER", "MECHANISMS", "by_assertion", "settle_security", "unheeded_security"]
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+GRANTS = ("client_credentials", JWT_BEARER)
+"""Values of "sasl.oauthbearer.grant.type"."""
 _SASL_ONLY = ("sasl.mechanism", "sasl.username", "sasl.password", "sasl.jaas.config", "oauth_cb")
 _WITH_PASSWORD = MECHANISMS[:3]
+_ASSERTION = "sasl.oauthbearer.assertion."
+_OF_SIGNING = ("private.key.file", "private.key.pem", "private.key.passphrase", "jwt.template.file", "claim.aud",
+               "claim.iss", "claim.sub")
+_OF_EACH_ASSERTION = ("claim.exp.seconds", "claim.nbf.seconds", "claim.jti.include")
 
 _OPTION = r'[\w.-]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;"]+)'
 _JAAS = rf"\s*(?:([\w.$]+)\s+)?(?:required|requisite|sufficient|optional)((?:\s+{_OPTION})*)\s*;\s*"
@@ -56,7 +63,7 @@ def settle_security(given: Mapping[str, Any], values: dict[str, Any]) -> None:
     if mechanism in _WITH_PASSWORD:
         _check_password(mechanism, values)
     elif mechanism == "OAUTHBEARER":
-        _check_oauth(values)
+        _check_oauth(given, values)
     elif not values["sasl.kerberos.service.name"]:
         raise ConfigError('"sasl.kerberos.service.name" is empty: give the first part of the brokers\' principal')
 
@@ -84,7 +91,7 @@ def _check_password(mechanism: str, values: Mapping[str, Any]) -> None:
             raise ConfigError(f'"{name}" must not contain a NUL character')
 
 
-def _check_oauth(values: dict[str, Any]) -> None:
+def _check_oauth(given: Mapping[str, Any], values: dict[str, Any]) -> None:
     callback, unsecured = values["oauth_cb"] is not None, values["enable.sasl.oauthbearer.unsecure.jwt"]
     endpoint = values["sasl.oauthbearer.token.endpoint.url"]
     if not values["sasl.oauthbearer.method"]:
@@ -93,9 +100,7 @@ def _check_oauth(values: dict[str, Any]) -> None:
         if callback or unsecured:
             other = "oauth_cb" if callback else "enable.sasl.oauthbearer.unsecure.jwt"
             raise ConfigError(f'"{other}" and "sasl.oauthbearer.method": "oidc" exclude each other: give one of them')
-        for name in ("token.endpoint.url", "client.id", "client.secret"):
-            if not values[f"sasl.oauthbearer.{name}"]:
-                raise ConfigError(f'"sasl.oauthbearer.{name}" is missing: "sasl.oauthbearer.method": "oidc" needs it')
+        _settle_grant(given, values)
         if not _is_address(endpoint):
             raise ConfigError('"sasl.oauthbearer.token.endpoint.url" is no address: expected https://host/path')
     elif callback and unsecured:
@@ -103,6 +108,56 @@ def _check_oauth(values: dict[str, Any]) -> None:
     elif not callback and not unsecured:
         raise ConfigError('SASL mechanism OAUTHBEARER needs a source of tokens: "oauth_cb", or '
                           '"sasl.oauthbearer.method": "oidc" with "sasl.oauthbearer.token.endpoint.url"')
+
+
+def _settle_grant(given: Mapping[str, Any], values: dict[str, Any]) -> None:
+    """Take Java's class for the grant type that it is, and look whether all is there that the grant needs."""
+    grant = values["sasl.oauthbearer.jwt.retriever.class"]
+    if grant:
+        if given.get("sasl.oauthbearer.grant.type", grant) != grant:
+            raise ConfigError('"sasl.oauthbearer.grant.type" and "sasl.oauthbearer.jwt.retriever.class" contradict '
+                              "each other: give one of them")
+        values["sasl.oauthbearer.grant.type"] = grant
+    _require("token.endpoint.url", values)
+    if by_assertion(values):
+        _check_assertion(given, values)
+    else:
+        _require("client.id", values)
+        _require("client.secret", values, f', or "{_ASSERTION}private.key.file" in its place')
+
+
+def _require(name: str, values: Mapping[str, Any], instead: str = "") -> None:
+    if not values[f"sasl.oauthbearer.{name}"]:
+        raise ConfigError(f'"sasl.oauthbearer.{name}" is missing: "sasl.oauthbearer.method": "oidc" needs it{instead}')
+
+
+def by_assertion(values: Mapping[str, Any]) -> bool:
+    """Whether a token endpoint is shown an assertion: by the grant that is nothing else, or in a secret's place.
+
+    Where there is a secret as well, that choice is Java's (KIP-1258); librdkafka sends the secret.
+    """
+    if values["sasl.oauthbearer.grant.type"] == JWT_BEARER or values[f"{_ASSERTION}file"]:
+        return True
+    key = values[f"{_ASSERTION}private.key.file"] or values[f"{_ASSERTION}private.key.pem"]
+    return bool(key and (values[f"{_ASSERTION}claim.iss"] or not values["sasl.oauthbearer.client.secret"]))
+
+
+def _check_assertion(given: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Refuse what librdkafka refuses: no source of assertions, two of them, claims for one that is ready."""
+    ready, key, text = (f"{_ASSERTION}{name}" for name in ("file", "private.key.file", "private.key.pem"))
+    if not any(values[name] for name in (ready, key, text)):
+        raise ConfigError(f'"{key}" is missing: "sasl.oauthbearer.grant.type": "{JWT_BEARER}" needs it, or "{text}", '
+                          f'or "{ready}"')
+    if values["sasl.oauthbearer.grant.type"] != JWT_BEARER and values["sasl.oauthbearer.client.secret"]:
+        return  # several ways are given, and the best is taken
+    if values[ready]:
+        others = [name for name in _OF_SIGNING if values[f"{_ASSERTION}{name}"]]
+        others += [name for name in _OF_EACH_ASSERTION if f"{_ASSERTION}{name}" in given]
+        if others:
+            raise ConfigError(f'"{ready}" and "{_ASSERTION}{others[0]}" exclude each other: what is in the file is '
+                              "sent as it is; give one of them")
+    elif values[key] and values[text]:
+        raise ConfigError(f'"{key}" and "{text}" exclude each other: give one of them')
 
 
 def _is_address(url: str) -> bool:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from headrace.admin import AdminClient, NewTopic
 from headrace.net.auth.tokens import unsecured_token
 from tests.support.configuration import GENERAL, OLDER
 from tests.support.real_kafka import read_all, running
+from tests.support.signing_keys import SigningKeys
 from tools.kafka import KafkaCluster
 from tools.kafka.security import MECHANISMS, USERS
 
@@ -56,6 +58,29 @@ def test_signed_tokens_from_a_token_endpoint_are_taken(secured: KafkaCluster) ->
     before = len(secured.tokens.asked)
     go_the_whole_way(secured, secured.client_properties("OIDC", "OAUTHBEARER"))
     assert len(secured.tokens.asked) - before == 3, "one token for each client, whatever the number of its connections"
+
+
+@pytest.mark.parametrize(("grant", "algorithm"), [
+    ("urn:ietf:params:oauth:grant-type:jwt-bearer", "RS256"), ("urn:ietf:params:oauth:grant-type:jwt-bearer", "ES256"),
+    ("client_credentials", "RS256")])
+def test_tokens_that_an_endpoint_gives_for_a_signed_assertion_are_taken(
+    secured: KafkaCluster, tmp_path: Path, grant: str, algorithm: str
+) -> None:
+    keys = SigningKeys(tmp_path)
+    key, other = (keys.rsa, keys.other_rsa) if algorithm == "RS256" else (keys.ec, keys.rsa)
+    secured.tokens.verify = lambda assertion: keys.verified(key, assertion)[1]
+    given = secured.client_properties("OIDC", "OAUTHBEARER")
+    del given["sasl.oauthbearer.client.secret"]
+    said = {"algorithm": algorithm, "claim.sub": "alice", "claim.iss": "me", "claim.aud": secured.tokens.url,
+            "private.key.file": key}
+    properties = {**given, "sasl.oauthbearer.grant.type": grant,
+                  **{f"sasl.oauthbearer.assertion.{name}": value for name, value in said.items()}}
+    go_the_whole_way(secured, properties)
+    said |= {"private.key.file": other, "algorithm": "RS256"}
+    properties |= {f"sasl.oauthbearer.assertion.{name}": value for name, value in said.items()}
+    with pytest.raises(KafkaException, match="invalid_grant") as refused:
+        AdminClient(properties).list_topics(timeout=10)
+    assert refused.value.error == KafkaError._AUTHENTICATION
 
 
 def oidc(cluster: KafkaCluster) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark program uses
 
-REDACTED = "(?i)password|secret|token|access[.]?key|user[.]info|jaas|oauthbearer[.]config|[.]pem|url"
+REDACTED = "(?i)password|passphrase|secret|token|access[.]?key|user[.]info|jaas|oauthbearer[.]config|[.]pem|url"
 LOGGING = """
 rootLogger.level = info
 rootLogger.appenderRef.file.ref = file

@@ -5,11 +5,17 @@ from typing import Any
 import pytest
 
 from headrace.config import ADMIN, Config
-from headrace.config.security_properties import unheeded_security
+from headrace.config.security_properties import GRANTS, JWT_BEARER, by_assertion, unheeded_security
 from headrace.errors import ConfigError
 
 SASL = {"security.protocol": "SASL_SSL"}
 PLAIN = {**SASL, "sasl.mechanism": "PLAIN"}
+OIDC = {**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "https://h/t"}
+ASSERTION = "sasl.oauthbearer.assertion."
+KEY, READY = {f"{ASSERTION}private.key.file": "k"}, {f"{ASSERTION}file": "f"}
+SECRET = {"sasl.oauthbearer.client.id": "i", "sasl.oauthbearer.client.secret": "s"}
+BEARER = {**OIDC, "sasl.oauthbearer.grant.type": JWT_BEARER}
+RETRIEVERS = "org.apache.kafka.common.security.oauthbearer."
 
 
 def config(**properties: Any) -> Config:
@@ -67,6 +73,21 @@ def test_the_options_of_each_of_java_s_modules_are_taken_over() -> None:
     *(({**SASL, "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": url,
         "sasl.oauthbearer.client.id": "i", "sasl.oauthbearer.client.secret": "s"}, "expected https://host/path")
       for url in ("https://h:x/t", "https://h:99999/t", "https://[::1/t", "https://h/a b", "https://h/a\nb", "ftp://h")),
+    ({**OIDC, **KEY, "sasl.oauthbearer.grant.type": "password"}, "expected one of client_credentials, urn:ietf:param"),
+    ({**OIDC, "sasl.oauthbearer.client.id": "i"},
+     'client.secret" is missing: "sasl.oauthbearer.method": "oidc" needs it, or "sasl.oauthbearer.assertion.private'),
+    (BEARER, '"sasl.oauthbearer.assertion.private.key.file" is missing: "sasl.oauthbearer.grant.type": '),
+    ({**BEARER, **SECRET, f"{ASSERTION}claim.iss": "i"}, 'private.key.file" is missing'),
+    ({**BEARER, **KEY, f"{ASSERTION}private.key.pem": "hunter2"}, 'private.key.pem" exclude each other'),
+    *(({**grant, **READY, f"{ASSERTION}{name}": value}, f'assertion.{name}" exclude each other: what is in the ')
+      for grant in (BEARER, OIDC) for name, value in (
+          ("private.key.file", "k"), ("private.key.pem", "hunter2"), ("private.key.passphrase", "hunter2"),
+          ("jwt.template.file", "t"), ("claim.sub", "s"), ("claim.aud", "a"), ("claim.iss", "i"),
+          ("claim.jti.include", "false"), ("claim.exp.seconds", 300), ("claim.nbf.seconds", 60))),
+    ({**BEARER, **KEY, "sasl.oauthbearer.jwt.retriever.class": f"{RETRIEVERS}ClientCredentialsJwtRetriever"},
+     "contradict each other: give one of them"),
+    ({**BEARER, **KEY, "sasl.oauthbearer.jwt.retriever.class": f"{RETRIEVERS}FileJwtRetriever"},
+     "other classes of Java cannot run here: give oauth_cb"),
     ({**PLAIN, "sasl.jaas.config": "username=hunter2"}, "cannot be read"),
     ({**PLAIN, "sasl.jaas.config": 'a.ScramLoginModule required username="u" password="p";'}, "does not go with"),
     ({**PLAIN, "sasl.jaas.config": "a.LdapLoginModule required;"}, "not known"),
@@ -90,3 +111,31 @@ def test_credentials_that_nobody_asks_for_are_taken_and_told(properties: dict[st
     made = config(**properties)
     told = unheeded_security(made.given, made["security.protocol"])
     assert told is None if text is None else text in str(told)
+
+
+@pytest.mark.parametrize(("properties", "shown"), [
+    ({**OIDC, **SECRET}, False),
+    ({**OIDC, **SECRET, **KEY}, False),
+    ({**OIDC, **SECRET, f"{ASSERTION}claim.iss": "i"}, False),
+    ({**OIDC, **SECRET, **KEY, f"{ASSERTION}claim.iss": "i"}, True),
+    ({**OIDC, **SECRET, **KEY, **READY, f"{ASSERTION}claim.iss": "i"}, True),
+    ({**OIDC, **KEY}, True),
+    ({**OIDC, **READY}, True),
+    ({**BEARER, **SECRET, f"{ASSERTION}private.key.pem": "k"}, True),
+    ({**BEARER, **READY, f"{ASSERTION}algorithm": "ES256", f"{ASSERTION}claim.sub": ""}, True),
+])
+def test_an_assertion_is_shown_in_a_secret_s_place_as_java_does_it(properties: dict[str, Any], shown: bool) -> None:
+    assert by_assertion(config(**properties)) is shown
+
+
+@pytest.mark.parametrize(("name", "grant"), [
+    ("DefaultJwtRetriever", GRANTS[0]), ("ClientCredentialsJwtRetriever", GRANTS[0]),
+    ("JwtBearerJwtRetriever", JWT_BEARER)])
+def test_java_s_class_that_gets_tokens_is_the_grant_type_that_it_is(name: str, grant: str) -> None:
+    made = config(**OIDC, **SECRET, **KEY, **{"sasl.oauthbearer.jwt.retriever.class": f"{RETRIEVERS}{name}"})
+    assert made["sasl.oauthbearer.grant.type"] == grant
+
+
+def test_keys_and_their_passwords_are_not_shown() -> None:
+    made = config(**BEARER, **{f"{ASSERTION}private.key.{name}": "hunter2" for name in ("pem", "passphrase")})
+    assert "hunter2" not in repr(made)

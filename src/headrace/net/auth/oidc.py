@@ -1,7 +1,7 @@
-"""Tokens from an OpenID Connect token endpoint, by the client credentials grant.
+"""Tokens from an OpenID Connect token endpoint: for a client's secret, or for an assertion of who it is.
 
 One attempt here is one HTTP request; `net.auth.tokens` decides when there is another. Source: RFC 6749 section 4.4,
-KIP-768 (Java: `HttpJwtRetriever`).
+RFC 7523, KIP-768, KIP-1139, KIP-1258 (Java: `HttpJwtRetriever`). Read next: `net.auth.assertions`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import base64
 import json
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import SplitResult, quote_plus, unquote, urlencode, urlsplit
 
-from headrace.errors import KafkaError, KafkaException
+from headrace.config.security_properties import JWT_BEARER, by_assertion
+from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.machines.cluster.sasl.exchange import one_line, refused
+from headrace.net.auth.assertions import assertion_source
 from headrace.net.auth.tls import RenewedContext, trusting_context
 from headrace.net.auth.tokens import Token, jwt_expiry
 
@@ -27,33 +29,35 @@ _OK, _TOO_MANY, _SERVER_FAILS = 200, 429, 500
 _ELSEWHERE = (*range(300, 400), 404, 405, 410)
 """Statuses that say that the endpoint is not there; nobody is followed, for the secret goes to one address."""
 
+_OF_SECRETS = '"sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret" and "sasl.oauthbearer.scope"'
+_OF_ASSERTIONS = 'what "sasl.oauthbearer.assertion.*" says and signs with, and "sasl.oauthbearer.scope"'
+_JWT_OF_A_CLIENT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+_SHOWN_ONCE = ("assertion", "client_assertion")
+"""Fields of a form that let whoever sees them in."""
+
 
 def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> Callable[[], Awaitable[Token]]:
     """What gets one token from the endpoint that the properties name.
 
     Raises:
-        ConfigError: the CA certificates cannot be loaded.
+        ConfigError: the CA certificates, or what an assertion is made of, cannot be loaded.
+        DependencyError: an assertion is to be signed and the package cryptography is not installed.
     """
     url = urlsplit(config["sasl.oauthbearer.token.endpoint.url"])
     tls = None if url.scheme != "https" else RenewedContext(
         lambda: trusting_context(config, "https.ca.location", "https.ca.pem"), [config["https.ca.location"]])
-    form = {"grant_type": "client_credentials"}
-    if config["sasl.oauthbearer.scope"]:
-        form["scope"] = config["sasl.oauthbearer.scope"]
-    encoded = quote_plus if config["sasl.oauthbearer.header.urlencode"] else str
-    credentials = ":".join(encoded(config[f"sasl.oauthbearer.client.{part}"]) for part in ("id", "secret"))
-    headers = {
-        "Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}",
-        "Content-Type": "application/x-www-form-urlencoded",
-        "Accept": "application/json",
-    }
+    headers, form_of = _request(config)
+    secret = config["sasl.oauthbearer.client.secret"]
+    advice = _OF_ASSERTIONS if by_assertion(config) else _OF_SECRETS
+    by_grant_alone = config["sasl.oauthbearer.grant.type"] == JWT_BEARER
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     where = f"{url.hostname}{f':{url.port}' if url.port else ''}{url.path}"
     dial_s, read_s = config["sasl.login.connect.timeout.ms"] / 1000.0, config["sasl.login.read.timeout.ms"] / 1000.0
 
-    def ask() -> tuple[int, bytes]:
+    def ask() -> tuple[int, bytes, dict[str, str]]:
         from http.client import HTTPConnection, HTTPSConnection  # slow to import
 
+        form = form_of()
         proxy = _proxy_of(url)
         host, port = (url.hostname or "", url.port) if proxy is None else (proxy.hostname or "", proxy.port or 1080)
         connection = HTTPConnection(host, port, timeout=dial_s) if tls is None else \
@@ -68,7 +72,7 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
             connection.sock.settimeout(read_s)
             connection.request("POST", sent_to, urlencode(form), sent)
             reply = connection.getresponse()
-            return reply.status, reply.read(_MOST_REPLY_BYTES)
+            return reply.status, reply.read(_MOST_REPLY_BYTES), form
         finally:
             connection.close()
 
@@ -76,7 +80,9 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
         from http.client import HTTPException
 
         try:
-            status, body = await asyncio.get_running_loop().run_in_executor(None, ask)
+            status, body, form = await asyncio.get_running_loop().run_in_executor(None, ask)
+        except ConfigError as error:  # of files that have changed
+            raise _failed(KafkaError._AUTHENTICATION, where, str(error)) from None
         except ssl.SSLCertVerificationError as error:
             why = f"its certificate is not trusted ({error.verify_message}): set \"https.ca.location\" to its CA"
             raise _failed(KafkaError._SSL, where, why) from None
@@ -84,9 +90,30 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
             why = one_line(str(error)) or type(error).__name__
             raise _failed(KafkaError._TRANSPORT, where, f"{why}: check \"sasl.oauthbearer.token.endpoint.url\" and "
                                                         "that it can be reached") from None
-        return _token(where, status, body, extensions, config["sasl.oauthbearer.client.secret"])
+        if status != _OK:
+            hidden = [secret, *(form[name] for name in _SHOWN_ONCE if name in form)]
+            raise _refusal(where, status, _fields(body), hidden, advice)
+        return _token(where, _fields(body), extensions, or_identity=by_grant_alone)
 
     return fetch
+
+
+def _request(config: Mapping[str, Any]) -> tuple[dict[str, str], Callable[[], dict[str, str]]]:
+    """The headers of all requests, and what makes the form of each."""
+    headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+    grant, scope = config["sasl.oauthbearer.grant.type"], config["sasl.oauthbearer.scope"]
+    form = {"grant_type": grant} | ({"scope": scope} if scope else {})
+    client = config["sasl.oauthbearer.client.id"]
+    if not by_assertion(config):
+        encoded = quote_plus if config["sasl.oauthbearer.header.urlencode"] else str
+        credentials = f"{encoded(client)}:{encoded(config['sasl.oauthbearer.client.secret'])}"
+        headers["Authorization"] = f"Basic {base64.b64encode(credentials.encode()).decode()}"
+        return headers, lambda: form
+    assertion = assertion_source(config)
+    if grant == JWT_BEARER:
+        return headers, lambda: form | {"assertion": assertion()}
+    form |= {"client_assertion_type": _JWT_OF_A_CLIENT} | ({"client_id": client} if client else {})
+    return headers, lambda: form | {"client_assertion": assertion()}
 
 
 def _proxy_of(url: SplitResult) -> SplitResult | None:
@@ -111,22 +138,41 @@ def _login(proxy: SplitResult) -> dict[str, str]:
     return {"Proxy-Authorization": f"Basic {base64.b64encode(given.encode()).decode()}"}
 
 
-def _token(where: str, status: int, body: bytes, extensions: Mapping[str, str], secret: str) -> Token:
+def _fields(body: bytes) -> dict[str, Any]:
     try:
         answer = json.loads(body)
-        if not isinstance(answer, dict):
-            answer = {}
     except (ValueError, RecursionError):
-        answer = {}
-    if status != _OK:
-        said = " ".join(str(answer[name]) for name in ("error", "error_description") if answer.get(name))
-        reason = one_line(said.replace(secret, "[hidden]"))  # an endpoint may well repeat what is wrong with it
-        passing = status >= _SERVER_FAILS or status == _TOO_MANY
-        remedy = "" if passing else ': check "sasl.oauthbearer.token.endpoint.url"' if status in _ELSEWHERE else \
-            ': check "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret" and "sasl.oauthbearer.scope"'
-        raise _failed(KafkaError._TRANSPORT if passing else KafkaError._AUTHENTICATION, where,
-                      f"HTTP status {status}{f' ({reason})' if reason else ''}{remedy}")
+        return {}
+    return answer if isinstance(answer, dict) else {}
+
+
+def _refusal(
+    where: str, status: int, answer: Mapping[str, Any], hidden: Iterable[str], advice: str
+) -> KafkaException:
+    said = " ".join(str(answer[name]) for name in ("error", "error_description") if answer.get(name))
+    for secret in filter(None, hidden):  # an endpoint may well repeat what is wrong with it
+        said = said.replace(secret, "[hidden]")
+    reason = one_line(said)
+    passing = status >= _SERVER_FAILS or status == _TOO_MANY
+    remedy = "" if passing else ': check "sasl.oauthbearer.token.endpoint.url"' if status in _ELSEWHERE else \
+        f": check {advice}"
+    return _failed(KafkaError._TRANSPORT if passing else KafkaError._AUTHENTICATION, where,
+                   f"HTTP status {status}{f' ({reason})' if reason else ''}{remedy}")
+
+
+def _token(where: str, answer: Mapping[str, Any], extensions: Mapping[str, str], *, or_identity: bool) -> Token:
+    """The token of an answer.
+
+    Args:
+        where: the endpoint, for people.
+        answer: what it said.
+        extensions: those of the token.
+        or_identity: an id_token is taken where there is no access_token that brokers can look into, as from Google.
+    """
     value = answer.get("access_token")
+    identity = answer.get("id_token") if or_identity else None
+    if isinstance(identity, str) and jwt_expiry(identity) and not (isinstance(value, str) and jwt_expiry(value)):
+        value = identity
     if not isinstance(value, str) or not value:
         raise refused(f"the token endpoint {where} gave no access_token: is it really a token endpoint?")
     now = time.time()

@@ -7,7 +7,6 @@ Read next: `net.connection`.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
 import secrets
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.errors import ConfigError, DependencyError
+from headrace.net.auth.renewed_files import RenewedFiles
 
 __all__ = ["RenewedContext", "renewed_tls", "tls_context", "trusting_context"]
 
@@ -30,15 +30,10 @@ _JKS = b"\xfe\xed\xfe\xed"
 _CIPHER_OF_TLS_13 = re.compile(r"TLS_(?!.*_WITH_)\w+")
 _CURVES_OF_NIST = {"P-256": "prime256v1", "P-384": "secp384r1", "P-521": "secp521r1"}
 _CIPHER_OF_JAVA = re.compile(r"TLS_(\w+)_WITH_(\w+)")
-_log = logging.getLogger("headrace")
 
 
-class RenewedContext:
+class RenewedContext(RenewedFiles[ssl.SSLContext]):
     """TLS settings that are made anew for a connection when files that they come from have changed since.
-
-    Certificates that live for hours are renewed on disk while a client runs. The files are looked at, not watched: in
-    containers they are mounts that tell of no change. Where they cannot be used, as between the two steps in which a
-    certificate and its key are replaced, the settings of before stay until the files change again.
 
     Args:
         make: makes the settings from the files.
@@ -49,33 +44,8 @@ class RenewedContext:
     """
 
     def __init__(self, make: Callable[[], ssl.SSLContext], paths: Iterable[str]) -> None:
-        self._make = make
-        self._paths = [path for path in paths if path]
-        self._seen = self._stamps()  # first: what changes while it is read is read again
-        self._context = make()
-
-    def __call__(self) -> ssl.SSLContext:
-        """The settings for a connection that is opened now."""
-        stamps = self._stamps()
-        if stamps != self._seen:
-            self._seen = stamps
-            try:
-                self._context = self._make()
-            except (ConfigError, DependencyError) as error:
-                _log.warning("files of TLS have changed and cannot be used, connections are opened with what they held "
-                             "before: %s", error)
-        return self._context
-
-    def _stamps(self) -> list[tuple[int, ...] | None]:
-        return [_stamp(path) for path in self._paths]
-
-
-def _stamp(path: str) -> tuple[int, ...] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_dev
+        super().__init__(make, paths, "files of TLS have changed and cannot be used, connections are opened with what "
+                                      "they held before")
 
 
 def renewed_tls(config: Mapping[str, Any]) -> RenewedContext | None:

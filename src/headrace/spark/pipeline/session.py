@@ -31,7 +31,7 @@ _DEFAULTS: Final = {
     "spark.ui.enabled": "false",
     # Plans of streams show the options of their sources; without this Spark hides fewer of them than there are secrets.
     "spark.sql.redaction.options.regex":
-        "(?i)password|secret|token|access[.]?key|user[.]info|jaas|oauthbearer[.]config|[.]pem|url",
+        "(?i)password|passphrase|secret|token|access[.]?key|user[.]info|jaas|oauthbearer[.]config|[.]pem|url",
     "spark.ui.showConsoleProgress": "false",
     # Reports of finished batches are polled, and each costs calls into the JVM: a short ring is enough.
     "spark.sql.streaming.numRecentProgressUpdates": "20",

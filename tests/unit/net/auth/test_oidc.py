@@ -9,8 +9,9 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -23,6 +24,7 @@ from headrace.net.auth.mechanisms import mechanism_source
 from headrace.net.auth.oidc import token_endpoint
 from headrace.net.auth.tokens import Token
 from headrace.types.records import NodeAddress
+from tests.support.signing_keys import SigningKeys
 
 NODE = NodeAddress(1, "broker", 9092)
 
@@ -236,16 +238,20 @@ def test_an_endpoint_that_is_not_there_is_a_passing_error() -> None:
     assert failed.value.error == KafkaError._TRANSPORT
 
 
-def token_from(port: int, authority: trustme.CA, **properties: Any) -> Token:
+def fetching(port: int, authority: trustme.CA, **properties: Any) -> Callable[[], Awaitable[Token]]:
     made = Config(ADMIN, {
         "bootstrap.servers": "broker:9092", "security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER",
         "sasl.oauthbearer.token.endpoint.url": f"https://127.0.0.1:{port}/token", "https.ca.pem": pem(authority),
         "sasl.oauthbearer.client.id": "me", "sasl.oauthbearer.client.secret": "hunter2", **properties})
+    return token_endpoint(made, {"traceId": "7"})
 
-    async def run() -> Token:
-        return await token_endpoint(made, {"traceId": "7"})()
 
-    return asyncio.run(run())
+async def once(fetch: Callable[[], Awaitable[Token]]) -> Token:
+    return await fetch()
+
+
+def token_from(port: int, authority: trustme.CA, **properties: Any) -> Token:
+    return asyncio.run(once(fetching(port, authority, **properties)))
 
 
 @pytest.mark.parametrize(("reply", "life_s"), [
@@ -274,6 +280,109 @@ def test_nothing_is_asked_for_that_the_properties_do_not_name(endpoint: int, aut
     token_from(endpoint, authority)
     [(path, _, form)] = Endpoint.seen
     assert (path, form) == ("/token", {"grant_type": ["client_credentials"]})
+
+
+BEARER = {"sasl.oauthbearer.grant.type": "urn:ietf:params:oauth:grant-type:jwt-bearer"}
+OF_A_CLIENT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+
+@pytest.fixture
+def ready(tmp_path: Path) -> Path:
+    """A file with an assertion that another program has made."""
+    path = tmp_path / "assertion"
+    path.write_text("an.assertion.hunter3\n")
+    return path
+
+
+def of(ready: Path) -> dict[str, str]:
+    return {"sasl.oauthbearer.assertion.file": str(ready)}
+
+
+@pytest.mark.parametrize("scope", ["", "kafka:read x"])
+def test_a_token_is_got_with_nothing_but_an_assertion(
+    endpoint: int, authority: trustme.CA, ready: Path, scope: str
+) -> None:
+    Endpoint.body = json.dumps({"access_token": jwt(exp=9e9)}).encode()
+    given = BEARER | of(ready) | {"sasl.oauthbearer.scope": scope}
+    assert token_from(endpoint, authority, **given).value == jwt(exp=9e9)
+    [(_, credentials, form)] = Endpoint.seen
+    assert credentials is None
+    assert form == {"grant_type": list(BEARER.values()), "assertion": ["an.assertion.hunter3"]} | (
+        {"scope": [scope]} if scope else {})
+
+
+@pytest.mark.parametrize("client", ["me", ""])
+def test_an_assertion_may_stand_in_the_place_of_a_secret(
+    endpoint: int, authority: trustme.CA, ready: Path, client: str
+) -> None:
+    Endpoint.body = json.dumps({"access_token": jwt(exp=9e9)}).encode()
+    token_from(endpoint, authority, **of(ready), **{
+        "sasl.oauthbearer.client.id": client, "sasl.oauthbearer.client.secret": "", "sasl.oauthbearer.scope": "x"})
+    [(_, credentials, form)] = Endpoint.seen
+    assert credentials is None
+    assert form == {"grant_type": ["client_credentials"], "scope": ["x"], "client_assertion_type": [OF_A_CLIENT],
+                    "client_assertion": ["an.assertion.hunter3"]} | ({"client_id": [client]} if client else {})
+
+
+def test_an_assertion_is_made_for_each_request(endpoint: int, authority: trustme.CA, tmp_path: Path) -> None:
+    keys = SigningKeys(tmp_path)
+    Endpoint.body = json.dumps({"access_token": "opaque"}).encode()
+    given = BEARER | {"sasl.oauthbearer.assertion.private.key.file": keys.rsa,
+                      "sasl.oauthbearer.assertion.claim.jti.include": "true"}
+    fetch = fetching(endpoint, authority, **given)
+
+    async def run() -> None:
+        await fetch()
+        await fetch()
+
+    asyncio.run(run())
+    ids = [keys.verified(keys.rsa, form["assertion"][0])[1]["jti"] for _, _, form in Endpoint.seen]
+    assert len(set(ids)) == 2
+
+
+@pytest.mark.parametrize("given", [BEARER, {"sasl.oauthbearer.client.secret": ""}], ids=["grant", "secret's place"])
+def test_an_endpoint_that_refuses_an_assertion_is_told_with_what_to_check_and_without_the_assertion(
+    endpoint: int, authority: trustme.CA, ready: Path, given: dict[str, str]
+) -> None:
+    Endpoint.status = 400
+    Endpoint.body = b'{"error":"invalid_grant","error_description":"an.assertion.hunter3 has no issuer"}'
+    with pytest.raises(KafkaException, match=r'HTTP status 400 \(invalid_grant \[hidden\] has no issuer\): check what '
+                                             r'"sasl\.oauthbearer\.assertion\.\*" says and signs with') as failed:
+        token_from(endpoint, authority, **given, **of(ready))
+    assert failed.value.error == KafkaError._AUTHENTICATION
+
+
+def test_a_file_that_is_gone_when_a_token_is_due_is_named_and_asked_for_again(
+    endpoint: int, authority: trustme.CA, ready: Path
+) -> None:
+    Endpoint.body = json.dumps({"access_token": "opaque"}).encode()
+    fetch = fetching(endpoint, authority, **BEARER, **of(ready))
+    ready.unlink()
+    with pytest.raises(KafkaException, match=r'no OAuth token from .*: "sasl\.oauthbearer\.assertion\.file"') as failed:
+        asyncio.run(once(fetch))
+    assert failed.value.error == KafkaError._AUTHENTICATION
+    assert Endpoint.seen == []
+    ready.write_text("a.new.one")
+    assert asyncio.run(once(fetch)).value == "opaque"
+
+
+@pytest.mark.parametrize(("answer", "taken"), [
+    ({"id_token": jwt(exp=8e9)}, jwt(exp=8e9)),
+    ({"access_token": "opaque", "id_token": jwt(exp=8e9)}, jwt(exp=8e9)),
+    ({"access_token": jwt(exp=9e9), "id_token": jwt(exp=8e9)}, jwt(exp=9e9)),
+    ({"access_token": "opaque", "id_token": "x"}, "opaque"),
+    ({"access_token": "opaque"}, "opaque"),
+])
+def test_an_assertion_may_be_answered_with_an_identity_as_google_does(
+    endpoint: int, authority: trustme.CA, ready: Path, answer: dict[str, str], taken: str
+) -> None:
+    Endpoint.body = json.dumps(answer).encode()
+    assert token_from(endpoint, authority, **BEARER, **of(ready)).value == taken
+    if "access_token" in answer:
+        assert token_from(endpoint, authority).value == answer["access_token"]
+    else:
+        with pytest.raises(KafkaException, match="gave no access_token"):
+            token_from(endpoint, authority)
 
 
 def test_authorities_that_cannot_be_loaded_are_named_when_the_client_is_made() -> None:

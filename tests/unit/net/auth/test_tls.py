@@ -1,5 +1,6 @@
 """TLS as the properties ask for it: every way to give a key, what is trusted, and what cannot be used."""
 
+import re
 import shutil
 import ssl
 import subprocess
@@ -409,3 +410,10 @@ def test_authorities_that_are_renewed_on_disk_are_trusted_from_the_next_connecti
         shake_hands(contexts(), broker)
     identity.trusted.write_bytes(authority.cert_pem.bytes() + other.cert_pem.bytes())
     shake_hands(contexts(), broker)
+
+
+@pytest.mark.parametrize("name", ["ssl.ca.location", "ssl.crl.location", "ssl.certificate.location",
+                                  "ssl.keystore.location"])
+def test_a_file_whose_name_cannot_be_one_is_refused_by_its_property(name: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(name)):
+        renewed_tls(config(**{"security.protocol": "ssl", name: "a\0b"}))
