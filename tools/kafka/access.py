@@ -13,6 +13,9 @@ from tools.kafka.security import LISTENERS, USERS, Certificates
 ALLOWED_URLS: Final = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 """The JVM's property with the URLs from which Kafka takes keys and tokens."""
 
+ALLOWED_FILES: Final = "org.apache.kafka.sasl.oauthbearer.allowed.files"
+"""The JVM's property with the files that Kafka makes assertions of."""
+
 _MODULE: Final = "org.apache.kafka.common.security"
 _CLIENT_ID, _CLIENT_SECRET = "test-client", "test-client-secret"
 

@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from itertools import count
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 import trustme
@@ -18,6 +19,8 @@ from tests.support.configuration import GENERAL, OLDER
 from tests.support.real_kafka import read_all, running
 from tests.support.signing_keys import SigningKeys
 from tools.kafka import KafkaCluster
+from tools.kafka.access import ALLOWED_FILES, ALLOWED_URLS, java_properties, write_properties
+from tools.kafka.java import java_tool
 from tools.kafka.security import MECHANISMS, USERS
 
 SESSION_MS = 4_000
@@ -78,9 +81,43 @@ def test_tokens_that_an_endpoint_gives_for_a_signed_assertion_are_taken(
     go_the_whole_way(secured, properties)
     said |= {"private.key.file": other, "algorithm": "RS256"}
     properties |= {f"sasl.oauthbearer.assertion.{name}": value for name, value in said.items()}
-    with pytest.raises(KafkaException, match="invalid_grant") as refused:
-        AdminClient(properties).list_topics(timeout=10)
+    with AdminClient(properties) as admin, pytest.raises(KafkaException, match="invalid_grant") as refused:
+        admin.list_topics(timeout=10)
     assert refused.value.error == KafkaError._AUTHENTICATION
+
+
+@pytest.mark.parametrize("retriever", ["JwtBearerJwtRetriever", "DefaultJwtRetriever"])
+def test_with_java_s_properties_the_same_assertion_is_sent_as_by_java(
+    secured: KafkaCluster, tmp_path: Path, retriever: str
+) -> None:
+    keys, url = SigningKeys(tmp_path), secured.tokens.url
+    secured.tokens.verify = lambda assertion: keys.verified(keys.rsa, assertion)[1]
+    (tmp_path / "template").write_text('{"header": {"kid": "k"}, "payload": {"sub": "alice", "role": ["a", 1]}}')
+    said = {"claim.iss": "me", "claim.aud": url, "claim.exp.seconds": "20", "claim.nbf.seconds": "10",
+            "claim.jti.include": "true", "private.key.file": keys.rsa, "template.file": str(tmp_path / "template")}
+    given = {
+        **java_properties("OIDC", "OAUTHBEARER", secured.certificates, url), "sasl.oauthbearer.scope": "x y",
+        "sasl.oauthbearer.jwt.retriever.class": f"org.apache.kafka.common.security.oauthbearer.{retriever}",
+        **{f"sasl.oauthbearer.assertion.{name}": value for name, value in said.items()}}
+    done = java_tool(
+        "topics", "--bootstrap-server", secured.bootstrap("OIDC"), "--command-config",
+        str(write_properties(tmp_path / "java", given)), "--list",
+        options=[f"-D{ALLOWED_URLS}={url}", f"-D{ALLOWED_FILES}={keys.rsa},{tmp_path / 'template'}"])
+    assert done.returncode == 0, done.stderr.decode()
+    theirs = dict(parse_qsl(secured.tokens.asked[-1]))
+    assert secured.certificates is not None
+    with AdminClient({**given, "bootstrap.servers": secured.bootstrap("OIDC"),
+                      "https.ca.location": str(secured.certificates.ca)}) as admin:
+        assert admin.list_topics(timeout=10).brokers
+    ours = dict(parse_qsl(secured.tokens.asked[-1]))
+    seen = []
+    for form in (theirs, ours):
+        name = "assertion" if retriever == "JwtBearerJwtRetriever" else "client_assertion"
+        header, claims = keys.verified(keys.rsa, form.pop(name))
+        assert len(claims.pop("jti")) == 36
+        made_at = claims.pop("iat")
+        seen.append((form, header, claims, claims.pop("exp") - made_at, made_at - claims.pop("nbf")))
+    assert seen[0] == seen[1]
 
 
 def oidc(cluster: KafkaCluster) -> dict[str, Any]:
