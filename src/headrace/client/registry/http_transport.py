@@ -59,7 +59,7 @@ class RegistryRequest(NamedTuple):
         return "/".join(quote(part, safe="") if part.strip(".") else part.replace(".", "%2E") for part in self.path)
 
 
-class Session:
+class RegistrySession:
     """The connections of one loop, which were opened with what the files of TLS held at one time.
 
     Args:
@@ -68,7 +68,7 @@ class Session:
         before: whose place it takes; that is closed behind its last request.
     """
 
-    def __init__(self, client: Any, tls: ssl.SSLContext | bool, before: Session | None) -> None:
+    def __init__(self, client: Any, tls: ssl.SSLContext | bool, before: RegistrySession | None) -> None:
         self.tls = tls
         self._client, self._before = client, before
         self._requests, self._retired = 0, False
@@ -96,7 +96,7 @@ class Session:
             await self._client.aclose()
 
 
-class Sessions(dict[asyncio.AbstractEventLoop, Session]):
+class Sessions(dict[asyncio.AbstractEventLoop, RegistrySession]):
     """What is open, by loop. It leads back to no client: it is closed when its client is let go."""
 
     async def aclose(self) -> None:
@@ -295,7 +295,7 @@ class HttpTransport:
                 request.method, url, params=dict(request.query) or None, content=body, headers=named) as response:
             return Answer(response.status_code, await bounded(response), response.headers)
 
-    def _session(self) -> Session:
+    def _session(self) -> RegistrySession:
         """The connections of this loop: those of another cannot be used, nor those from before a fork.
 
         The HTTP library takes its settings for TLS once: where their files have changed, all is opened anew.
@@ -304,7 +304,7 @@ class HttpTransport:
         session, tls = self.sessions.get(loop), self._tls is not None and self._tls()
         if session is not None and session.tls is tls:
             return session
-        opened = self.sessions[loop] = Session(self._http.AsyncClient(
+        opened = self.sessions[loop] = RegistrySession(self._http.AsyncClient(
             verify=tls, auth=self._settings.basic, timeout=None, proxy=self._settings.proxy), tls, session)
         for other in list(self.sessions):
             if other.is_closed():
