@@ -146,6 +146,7 @@ def certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The files that the page about security names, in the working directory."""
     trustme = pytest.importorskip("trustme")
     from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
 
     monkeypatch.chdir(tmp_path)
     authority = trustme.CA()
@@ -156,6 +157,8 @@ def certificates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = serialization.load_pem_private_key(client.private_key_pem.bytes(), None)
     Path("client.key").write_bytes(key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"...")))
+    Path("me.pem").write_bytes(rsa.generate_private_key(65537, 2048).private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
 
 
 @pytest.mark.usefixtures("certificates")
@@ -231,4 +234,4 @@ def test_the_fixture_with_a_registry_serves_both(headrace_registry: EmbeddedBrok
 
 
 def test_no_program_of_these_pages_is_left_out() -> None:
-    assert [len(each) for each in (SENDING, WATCHING, SECURITY, SHARING, TESTING)] == [6, 3, 6, 4, 1]
+    assert [len(each) for each in (SENDING, WATCHING, SECURITY, SHARING, TESTING)] == [6, 3, 7, 4, 1]
