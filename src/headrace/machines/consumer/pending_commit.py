@@ -50,7 +50,7 @@ class PendingCommit:
         self._parts = [(partitions, done)]
         self._offsets = {(tp.topic, tp.partition): tp for tp in partitions}
         self._tenures = dict(zip(self._offsets, tenures, strict=False))
-        self._settles = {key: stored.get(key, tp.offset) for key, tp in self._offsets.items()}
+        self._settles = {key: min(stored.get(key, tp.offset), tp.offset) for key, tp in self._offsets.items()}
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -68,7 +68,7 @@ class PendingCommit:
         return set(self._offsets)
 
     def settles(self, key: Key) -> int:
-        """What was stored of a partition and needs no other commit when this one has succeeded."""
+        """What was stored of a partition and needs no other commit when this one has succeeded: nothing behind it."""
         return self._settles[key]
 
     @property

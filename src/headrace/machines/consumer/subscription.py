@@ -85,7 +85,7 @@ class PartitionState(ReadPosition):
         checked_epoch: the newest epoch of a leader whose log is known to have that record; -1 before the first.
         stop_offset: not fetched from here on; None for no end.
         stored: offset for the next commit, and `committed` the last one that the group acknowledged.
-        settled: what was stored when that commit was asked for: as long as nothing else is, there is nothing to commit.
+        settled: what was stored, up to `committed`, when that commit was asked for: while it is, nothing is to commit.
         stored_epoch: of the record in front of `stored`, where the application said so; None for `leader_epoch`.
         high_watermark, last_stable, log_start: as of the last fetch; -1 when unknown.
         received_bytes, released_bytes: fetched so far, and of that consumed or out of date, one writer each; and

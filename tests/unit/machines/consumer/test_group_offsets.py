@@ -330,6 +330,16 @@ def test_a_commit_by_hand_covers_what_was_stored_when_it_was_asked_for_and_nothi
     assert [tp.offset for tp in bench.subscription.to_commit()] == ([] if since is None else [since])
 
 
+def test_a_commit_by_hand_covers_nothing_of_what_is_stored_behind_it() -> None:
+    bench = Bench()
+    bench.subscription.assign([TopicPartition("t", 0, 0)])
+    bench.subscription.require("t", 0).stored = 100
+    bench.commit(50, stored={("t", 0): 100})
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, committed(), 0.0)
+    assert [tp.offset for tp in bench.subscription.to_commit()] == [100]
+
+
 def test_a_commit_by_hand_that_fails_covers_nothing() -> None:
     bench = Bench()
     bench.subscription.assign([TopicPartition("t", 0, 0)])
