@@ -470,7 +470,7 @@ class Subscription:
 
 
 def _check_start(offset: int) -> None:
-    if offset < 0 and offset > _TAIL and offset not in (OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, OFFSET_INVALID):
+    if _TAIL < offset < 0 and offset not in (OFFSET_BEGINNING, OFFSET_END, OFFSET_STORED, OFFSET_INVALID):
         raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"{offset} is not an offset to start from"))
 
 

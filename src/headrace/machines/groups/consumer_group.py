@@ -22,7 +22,14 @@ from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Key, Subscription
 from headrace.machines.groups.consumer_group_error_actions import MemberErrorAction, member_error_action
-from headrace.machines.groups.membership import Change, EpochMoved, GroupFailed, Left, Rebalance
+from headrace.machines.groups.membership import (
+    Change,
+    EpochMoved,
+    GroupFailed,
+    Left,
+    Rebalance,
+    heartbeat_timeout_s,
+)
 from headrace.machines.machine import ANY_NODE, Event, Send
 from headrace.states import Transitions, from_each
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
@@ -43,9 +50,6 @@ _PATTERNS_FROM: Final = 1
 """Version of ConsumerGroupHeartbeat from which on the coordinator matches patterns."""
 _NEVER: Final = float("inf")
 _FIRST_INTERVAL_S: Final = 5.0
-_INTERVALS_PER_REQUEST: Final = 3
-_SHORTEST_TIMEOUT_S: Final = 10.0
-"""A heartbeat that is not answered for some intervals, or for so long, is sent again."""
 _REPORT_BACKOFF_S: Final = 5.0
 """Pause after an error that only time, the user or an administrator can mend."""
 
@@ -363,9 +367,8 @@ class ConsumerGroup:
             group_id=self._group_id, member_id=self.member_id, member_epoch=self.epoch, instance_id=self.instance_id,
             **changed)
         self._said = say  # until an error: then nothing is sure
-        timeout_s = max(_SHORTEST_TIMEOUT_S, _INTERVALS_PER_REQUEST * self._interval_s)
-        return Send(coordinator, request, min(timeout_s, self._request_timeout_s), context=self._round,
-                    for_version=self._for_version)
+        return Send(coordinator, request, heartbeat_timeout_s(self._interval_s, self._request_timeout_s),
+                    context=self._round, for_version=self._for_version)
 
     @property
     def _is_understood(self) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 from headrace.config import Config
 from headrace.errors import KafkaError
@@ -25,7 +25,22 @@ from headrace.slotted import slotted
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
 __all__ = ["Change", "EpochMoved", "GroupFailed", "Left", "MemberRefused", "Membership", "MembershipFactory",
-           "Rebalance"]
+           "Rebalance", "heartbeat_timeout_s"]
+
+_INTERVALS_PER_REQUEST: Final = 3
+_SHORTEST_TIMEOUT_S: Final = 10.0
+
+
+def heartbeat_timeout_s(interval_s: float, request_timeout_s: float) -> float:
+    """How long a heartbeat waits where the coordinator says how often one is due: for some intervals.
+
+    One that is not answered by then is sent again, to the coordinator of then, before the session is over.
+
+    Args:
+        interval_s: between heartbeats, in seconds.
+        request_timeout_s: the longest wait for any answer, in seconds.
+    """
+    return min(max(_SHORTEST_TIMEOUT_S, _INTERVALS_PER_REQUEST * interval_s), request_timeout_s)
 
 
 class Change(Enum):

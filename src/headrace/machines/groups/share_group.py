@@ -20,7 +20,7 @@ from headrace.errors import KafkaError
 from headrace.machines.cluster.coordinator import CoordinatorFinder
 from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Key
-from headrace.machines.groups.membership import GroupFailed, Left
+from headrace.machines.groups.membership import GroupFailed, Left, heartbeat_timeout_s
 from headrace.machines.groups.share_group_error_actions import ShareGroupErrorAction, share_group_error_action
 from headrace.machines.machine import Event, Send
 from headrace.states import Transitions, from_each
@@ -36,9 +36,6 @@ _FIRST_INTERVAL_S: Final = 5.0
 """Between heartbeats, until the coordinator has said what it wants."""
 _QUICK_HEARTBEATS: Final = 6
 """So many heartbeats of a new member without partitions come soon: the coordinator plans while it answers the first."""
-_INTERVALS_PER_REQUEST: Final = 3
-_SHORTEST_TIMEOUT_S: Final = 10.0
-"""A heartbeat that is not answered for some intervals, or for so long, is sent again, to the coordinator of then."""
 _REPORT_BACKOFF_S: Final = 5.0
 """Pause after an error that only the user or an administrator can mend."""
 _NO_SHARE_GROUPS: Final = (
@@ -238,8 +235,8 @@ class ShareGroup:
             rack_id=self._rack if joins else None, subscribed_topic_names=told))
 
     def _send(self, coordinator: int, request: ShareGroupHeartbeatRequest) -> Send:
-        timeout_s = max(_SHORTEST_TIMEOUT_S, _INTERVALS_PER_REQUEST * self._interval_s)
-        self._flying = Send(coordinator, request, min(timeout_s, self._request_timeout_s), context=self.topics)
+        timeout_s = heartbeat_timeout_s(self._interval_s, self._request_timeout_s)
+        self._flying = Send(coordinator, request, timeout_s, context=self.topics)
         return self._flying
 
     def _on_heartbeat(self, send: Send, reply: ShareGroupHeartbeatResponse, now: float) -> None:
