@@ -82,6 +82,7 @@ class ClientCore:
         retries: how long to wait before asking again (retry.backoff.ms, KIP-580).
         closed: after `close()`, and in a child process that was forked after the client was made.
         on_closed: called then.
+        ending: closes the client that nobody closes. It begins as `close`, for who has more to end to replace it.
         on_forked: called before it in a child process: nobody is there to release a lock that another thread held.
         on_error: takes the errors that belong to no record and no call. It begins as `error_cb`, or as the log.
         log: the logger to use.
@@ -126,6 +127,8 @@ class ClientCore:
         self.driver = Driver(config, self.metadata, on_event=self._on_event, on_effect=on_effect, clock=clock,
                              jitter=jitter, connector=connector)
         self.driver.wake()
+        self.ending: Callable[[], Coroutine[Any, Any, object]] = self.close
+        self._unattended = ClosesByItself(lambda: self.ending())
         _living.add(self)
 
     def check_open(self, closed_text: str | None = None) -> None:
@@ -339,23 +342,21 @@ class ClientCore:
         self.config.set_sasl_credentials(username, password)
         self.driver.log_in_anew()
 
-    async def close(self, why: str | None = None) -> None:
-        """Close all connections. The second call does nothing.
-
-        Args:
-            why: what calls that are under way raise, and later ones; as the client's constructor has it when None.
-        """
+    async def close(self) -> None:
+        """Close all connections. The second call does nothing."""
         if self._unusable is None:
-            self._unusable, self.closed = why or self._closed_text, True
+            self._unusable, self.closed = self._closed_text, True
             self.on_closed()
             try:
                 await self.driver.close()  # what is on its way hears so from its connection
             finally:
                 self.fail_waiting(ClientClosedError(self._unusable))
+                self._unattended.forget()
 
     def abandon(self) -> None:
-        """The client was let go without being closed: close it without waiting. On the loop."""
-        self._closing = ClosesByItself(self.close(_LET_GO))
+        """The client was let go without being closed: end it without waiting. On the loop."""
+        self._closed_text = _LET_GO
+        self._unattended.begin()
 
     async def _known(self, node_id: int, timeout_s: float) -> None:
         if node_id not in self.metadata.cluster.nodes:
@@ -391,50 +392,72 @@ class ClientCore:
 
 
 class ClosesByItself:
-    """Closes a client that was let go, on the running loop: to the end, or until the loop is about to be closed.
+    """Closes a client that nobody closes, on the running loop: once it is let go, or the loop is about to be closed.
 
-    asyncio tells that nobody but asynchronous generators that have begun. A task would be left behind, and its sockets.
+    asyncio tells of that nobody but asynchronous generators that have begun; so one begins with the client. When it is
+    let go may be too late: from Python 3.13 on, a task that `asyncio.run` cancels keeps it until the collector comes.
 
     Args:
-        closing: what closes the client. It begins in any case: where all tasks of the loop are cancelled in the turn in
-            which the client is let go, as by `asyncio.run`, a task would be cancelled before its first step.
+        close: what closes the client. It begins in any case: where all tasks of the loop are cancelled in the turn in
+            which the client is let go, as by `asyncio.run`, a task would be cancelled before its first step. The end of
+            the loop cancels it, and waits for it.
 
     Attributes:
-        task: it runs here.
+        task: it runs here, once it has begun.
     """
 
-    task: asyncio.Task[object]
+    task: asyncio.Task[object] | None = None
 
-    def __init__(self, closing: Coroutine[Any, Any, object]) -> None:
-        self._closing, self._begun = closing, False
-        self._watch = cast("AsyncGeneratorType[None, None]", self._end_of_loop())
-        self._start()
-        _begin(self._watch.asend(None))
+    def __init__(self, close: Callable[[], Coroutine[Any, Any, object]]) -> None:
+        self._close, self._is_over = close, False
+        self._watch = cast("AsyncGeneratorType[None, None]", self._until_the_loop_ends())
+        _step(self._watch.asend(None))
 
-    def _start(self) -> None:
-        self.task = asyncio.get_running_loop().create_task(self._close())
-        self.task.add_done_callback(self._on_done)
-
-    async def _close(self) -> object:
-        self._begun = True
-        return await self._closing
-
-    def _on_done(self, task: asyncio.Task[object]) -> None:
-        if not self._begun:
+    def begin(self) -> None:
+        """Close the client. The second call does nothing."""
+        if self.task is None and not self._is_over:
             self._start()
-        elif not self._watch.ag_running:
-            _begin(self._watch.aclose())
 
-    async def _end_of_loop(self) -> AsyncGenerator[None, None]:
+    def forget(self) -> None:
+        """The client is closed: watch the loop no more."""
+        if self.task is None:
+            self._over()
+
+    def _start(self) -> asyncio.Task[object]:
+        has_begun = False
+
+        async def close() -> None:
+            nonlocal has_begun
+            has_begun = True
+            await self._close()
+
+        def on_done(_: asyncio.Task[object]) -> None:
+            if has_begun:
+                self._over()
+            else:
+                self._start()
+
+        self.task = asyncio.get_running_loop().create_task(close())
+        self.task.add_done_callback(on_done)
+        return self.task
+
+    def _over(self) -> None:
+        self._is_over = True
+        if not self._watch.ag_running:
+            _step(self._watch.aclose())
+
+    async def _until_the_loop_ends(self) -> AsyncGenerator[None, None]:
         try:
             yield
         finally:
-            if not self.task.done():
-                self.task.cancel()
-                await asyncio.wait((self.task,))
+            while not self._is_over:
+                task = self.task or self._start()
+                await asyncio.sleep(0)  # its first step
+                task.cancel()
+                await asyncio.wait((task,))
 
 
-def _begin(work: Coroutine[Any, Any, object]) -> None:
+def _step(work: Coroutine[Any, Any, object]) -> None:
     """Do what is done without waiting."""
     with suppress(StopIteration):
         work.send(None)
@@ -449,6 +472,7 @@ def _abandon_after_fork() -> None:
         core._unusable, core.closed = FORKED, True
         core.on_forked()
         core.on_closed()
+        core._unattended.forget()
 
 
 if hasattr(os, "register_at_fork"):

@@ -20,6 +20,8 @@ __all__ = ["EmbeddedBroker"]
 
 Result = TypeVar("Result")
 
+_NOT_RUNNING = "the embedded broker does not run: use it in a with block, or call start() first"
+
 
 class EmbeddedBroker:
     """A broker for the length of a `with` block, on free loopback ports.
@@ -63,12 +65,22 @@ class EmbeddedBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Value for the clients' `bootstrap.servers`."""
+        """Value for the clients' `bootstrap.servers`.
+
+        Raises:
+            RuntimeError: the broker was not started.
+        """
+        self._check_begun()
         return self._broker.bootstrap_servers
 
     @property
     def registry_url(self) -> str:
-        """Value for the registry clients' `url`; empty where no registry is served."""
+        """Value for the registry clients' `url`; empty where no registry is served.
+
+        Raises:
+            RuntimeError: the broker was not started.
+        """
+        self._check_begun()
         return self._broker.registry_url
 
     def start(self) -> None:
@@ -85,9 +97,10 @@ class EmbeddedBroker:
 
     def stop(self) -> None:
         """End the broker and its thread; a second call does nothing."""
-        if not self._loop.is_closed():
+        if self._thread.is_alive():
             self._await(self._broker.stop())
             self._end_loop()
+        self._loop.close()
 
     def create_topic(self, name: str, partitions: int = 1, replication_factor: int | None = None,
                      configs: Mapping[str, str] | None = None) -> None:
@@ -95,6 +108,7 @@ class EmbeddedBroker:
 
         Raises:
             Refused: the name or a number is not allowed, or the topic exists.
+            RuntimeError: the broker does not run, as of all calls below.
         """
         self.apply(lambda cluster: cluster.catalog.create(
             name, partitions, replication_factor or cluster.default_replication_factor, dict(configs or {})))
@@ -141,7 +155,14 @@ class EmbeddedBroker:
 
         return self._await(run())
 
+    def _check_begun(self) -> None:
+        if self._thread.ident is None:
+            raise RuntimeError(_NOT_RUNNING)
+
     def _await(self, work: Coroutine[Any, Any, Result]) -> Result:
+        if not self._thread.is_alive():
+            work.close()
+            raise RuntimeError(_NOT_RUNNING)
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _end_loop(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import pytest
 
 from headrace import Producer
-from headrace.aio import AIOConsumer, AIOProducer, AIOShareConsumer
+from headrace.aio import AIOAdminClient, AIOConsumer, AIOProducer, AIOShareConsumer
 from headrace.client.core import ClientCore, ClosesByItself, metadata_from
 from headrace.config import ADMIN, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
@@ -409,7 +409,7 @@ def test_what_closes_by_itself_is_at_an_end_before_its_loop_is_closed() -> None:
             ended.append("the socket is closed")
 
     async def main() -> None:
-        last = asyncio.create_task(_begin_when_cancelled(lambda: ClosesByItself(closing())))
+        last = asyncio.create_task(_begin_when_cancelled(ClosesByItself(closing).begin))
         await asyncio.sleep(0)
         assert not last.done()
 
@@ -418,16 +418,78 @@ def test_what_closes_by_itself_is_at_an_end_before_its_loop_is_closed() -> None:
 
 
 def test_what_closes_by_itself_leaves_nothing_on_the_loop() -> None:
-    async def closing() -> int:
+    closed: list[int] = []
+
+    async def closing() -> None:
         await asyncio.sleep(0)
-        return 5
+        closed.append(5)
 
     async def main() -> None:
-        assert await ClosesByItself(closing()).task == 5
+        unattended = ClosesByItself(closing)
+        unattended.begin()
+        unattended.begin()
+        assert unattended.task is not None
+        await unattended.task
         await asyncio.sleep(0)
+        unattended.begin()
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(main())
+    assert closed == [5]
+
+
+def test_what_was_closed_by_its_program_is_not_closed_again_at_the_end_of_the_loop() -> None:
+    closed: list[int] = []
+
+    async def closing() -> None:
+        closed.append(5)
+
+    async def main(*, forgets: bool) -> ClosesByItself:
+        unattended = ClosesByItself(closing)
+        if forgets:
+            unattended.forget()
+            unattended.forget()
+            unattended.begin()
+        return unattended
+
+    kept = asyncio.run(main(forgets=True))
+    assert (closed, kept.task) == ([], None)
+    kept = asyncio.run(main(forgets=False))
+    assert closed == [5]
+
+
+@pytest.mark.parametrize("kind", [AIOConsumer, AIOShareConsumer, AIOProducer, AIOAdminClient])
+def test_a_client_that_the_program_still_holds_is_closed_with_its_loop(
+    kind: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    held: list[Any] = []
+
+    async def main(servers: str) -> None:
+        client = kind({"bootstrap.servers": servers} | (
+            {"group.id": "g"} if kind in (AIOConsumer, AIOShareConsumer) else {}))
+        held.append(client)
+        if kind is AIOProducer:
+            await (await client.produce("t", b"v"))
+        elif kind is AIOAdminClient:
+            await client.list_topics(timeout=30)
+        else:
+            await client.subscribe(["t"])
+            await client.poll(0.2)
+
+    async def members(servers: str) -> int:
+        async with AIOAdminClient({"bootstrap.servers": servers}) as admin:
+            described = admin.describe_consumer_groups(["g"])
+            return len((await described["g"]).members)
+
+    with EmbeddedBroker(topics={"t": 1}) as broker, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        asyncio.run(main(broker.bootstrap_servers))
+        if kind is AIOConsumer:
+            assert asyncio.run(members(broker.bootstrap_servers)) == 0
+        held.clear()
+        gc.collect()
+    assert [str(warning.message) for warning in told] == []
+    assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
 @pytest.mark.parametrize("kind", [AIOConsumer, AIOShareConsumer, AIOProducer])

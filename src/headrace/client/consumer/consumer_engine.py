@@ -22,7 +22,7 @@ from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.consumer.consumer_machines import ConsumerMachines
 from headrace.client.consumer.consumer_offsets import ConsumerOffsets, Partitions, by_place
 from headrace.client.consumer.rebalance import RebalanceCallback, Rebalances
-from headrace.client.core import HANDLE_CLOSED, ClosesByItself
+from headrace.client.core import HANDLE_CLOSED
 from headrace.client.waits import Steps, Wait, seconds
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
@@ -85,7 +85,8 @@ class ConsumerEngine:
         self.rebalances = Rebalances(machines, self.offsets, awaits)
         self.callbacks, self.group = machines.callbacks, machines.group
         self._client, self._fetcher, self._subscription = machines.client, machines.fetcher, machines.subscription
-        given.when_let_go(lambda: machines.usable, self._abandon)
+        machines.client.ending = self._end_unattended
+        given.when_let_go(lambda: machines.usable, machines.client.abandon)
 
     async def log_in(self) -> ConsumerEngine:
         """This engine, once it has the token of `oauth_cb`, where there is one; else it is closed."""
@@ -402,10 +403,10 @@ class ConsumerEngine:
                 self.offsets.end()
             self.machines.ready()
 
-    def _abandon(self) -> None:
-        """The consumer was let go without being closed: leave the group and close. Commits nothing, as in a crash."""
+    async def _end_unattended(self) -> None:
+        """Nobody closes the consumer: leave the group and close. Commits nothing, as in a crash."""
         self._subscription.assign([])
-        self._closing = ClosesByItself(self._end())
+        await self._end()
 
 
 def _starts(messages: list[Message]) -> dict[Key, int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from headrace.client.core import ClientCore
-from headrace.client.waits import ThreadWaits, Wait, submit
+from headrace.client.waits import ThreadWaits, Wait
 from headrace.config import CONSUMER, Config
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.cluster.metadata import LAGGING_S, Cluster, MetadataChanged
@@ -361,4 +361,4 @@ class RangeReader:
 
     def abandon(self) -> None:
         """Close the connections without waiting. On the loop."""
-        self._closing = submit(self._waits.thread, self._core.close())
+        self._core.abandon()

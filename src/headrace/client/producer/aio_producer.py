@@ -82,8 +82,8 @@ class AIOProducer(LiveClient):
             engine.deliveries.only_errors = False  # futures are to be resolved in any case
             engine.deliveries.on_unretrieved = functools.partial(_on_unretrieved, self._waits.loop)
             run, calls = self._run, ProducerCalls(engine, self._chain, self._waits, serves=lambda: False)
-            self._given.when_let_go(
-                lambda: not engine.closed, lambda: engine.abandon(run(calls.close(spare_callbacks=False))))
+            engine.client.ending = lambda: run(calls.close(spare_callbacks=False))
+            self._given.when_let_go(lambda: not engine.closed, engine.client.abandon)
             LEFT_AT_EXIT.add(engine)
             sends = self._sends_if_started = _Sends(calls, self._config, self._given)
             if type(self).produce is AIOProducer.produce and self._config["on_delivery"] is None:

@@ -51,7 +51,7 @@ class KeptProducers(KeptClients[Producer]):
         """Close it without waiting."""
         engine = calls_of(client).engine
         engine.refuse()
-        engine.abandon()
+        engine.client.abandon()
 
 
 async def _confirm(engine: ProducerEngine) -> bool:

@@ -138,7 +138,7 @@ class Producer(LiveClient):
 
     async def _make(self, config: Config, callbacks: ApplicationCallbacks) -> ProducerEngine:
         engine = await self._engine_class(config, self._waits.notify).log_in()
-        callbacks.when_let_go(lambda: not engine.closed, engine.abandon)  # records that wait are lost, as documented
+        callbacks.when_let_go(lambda: not engine.closed, engine.client.abandon)  # what waits is lost, as documented
         LEFT_AT_EXIT.add(engine)
         return engine
 

@@ -17,12 +17,12 @@ import math
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.buffers import Alarm, BufferPool, DirectReplies, Polling, implementation
-from headrace.client.core import ClientCore, ClosesByItself
+from headrace.client.core import ClientCore
 from headrace.client.producer.partitioning import balance_of
 from headrace.client.producer.reports import DeliveryReportQueue
 from headrace.client.producer.topics import PRODUCER_CLOSED, FailedRecord, TopicAccumulators, compression_of, never
@@ -119,7 +119,7 @@ class ProducerEngine:
             self._driver.add(machine)
         if self.transactions is not None:
             self.transactions.start(self._sender, self.purge)
-        self.client.on_forked = self.after_fork
+        self.client.on_forked, self.client.ending = self.after_fork, self._end_unattended
         self._alarm = None if same_thread else self._make_alarm()  # such a face's wake-up looks which loop it is on
 
     async def log_in(self) -> ProducerEngine:
@@ -359,15 +359,10 @@ class ProducerEngine:
         if self._sealers is not None:
             self._sealers.shutdown(wait=False)
 
-    def abandon(self, closing: Coroutine[Any, Any, object] | None = None) -> None:
-        """The producer was let go without being closed: close it without waiting. On the loop.
-
-        Args:
-            closing: a gentler way to close it than to give up what waits.
-        """
-        if closing is None:
-            self.tell_of_lost()
-        self._closing = ClosesByItself(self.close() if closing is None else closing)
+    async def _end_unattended(self) -> None:
+        """Nobody closes the producer: give up what waits, and say how much."""
+        self.tell_of_lost()
+        await self.close()
 
     def tell_of_lost(self) -> None:
         """Log how many records end with the producer, as librdkafka does: nobody is left to be told otherwise."""

@@ -17,7 +17,6 @@ from uuid import uuid4
 
 from headrace.arguments import instance_of, list_of
 from headrace.client.application_callbacks import ApplicationCallbacks
-from headrace.client.core import ClosesByItself
 from headrace.client.share.polled_messages import Messages
 from headrace.client.share.share_machines import ShareMachines
 from headrace.client.waits import Steps, Wait, seconds
@@ -98,7 +97,7 @@ class ShareEngine:
     ) -> None:
         settings = Config(SHARE, given.lend_properties(config), servers_needed=False)
         self._given, self._awaits, self._clock = weakref.ref(given), awaits, clock
-        self.machines = ShareMachines(settings, str(uuid4()), on_change, connector=connector, clock=clock)
+        self.machines = machines = ShareMachines(settings, str(uuid4()), on_change, connector=connector, clock=clock)
         self.machines.on_acknowledged = self._on_acknowledged
         self._group, self._fetcher = self.machines.group, self.machines.fetcher
         self._wake = self.machines.client.driver.wake_threadsafe
@@ -112,7 +111,8 @@ class ShareEngine:
         self._tell: AcknowledgementCallback | None = None
         self._turn = _Turn()
         self._wants_one, self._settle_at = False, 0.0
-        given.when_let_go(lambda: self.machines.usable, self._abandon)
+        machines.client.ending = self._end  # it releases what is held
+        given.when_let_go(lambda: machines.usable, machines.client.abandon)
 
     async def log_in(self) -> ShareEngine:
         """This engine, once it has the token of `oauth_cb`, where there is one; else it is closed."""
@@ -448,10 +448,6 @@ class ShareEngine:
         finally:
             await machines.client.close()
             machines.ready()
-
-    def _abandon(self) -> None:
-        """The consumer was let go without being closed: release what it holds, leave the group and close."""
-        self._closing = ClosesByItself(self._end())
 
 
 async def _result_of(begun: Awaitable[Any]) -> Any:

@@ -288,7 +288,7 @@ def test_an_engine_that_nobody_holds_any_more_closes_by_itself(servers: str) -> 
     async def work(around: Around) -> None:
         around.produce()
         await around.served(1)
-        around.engine.abandon()
+        around.engine.client.abandon()
         async with asyncio.timeout(PATIENCE_S):
             while not around.engine.client.closed:
                 await asyncio.sleep(0.01)
