@@ -1,6 +1,7 @@
 """TLS to a real Kafka: a checked certificate, a client's own certificate, and clear refusals."""
 
 import contextlib
+import os
 import shutil
 import time
 from pathlib import Path
@@ -80,11 +81,15 @@ def test_files_that_are_renewed_on_disk_let_a_client_in_that_was_refused(
                 break
         assert "certificate" in errors[0].str()
         for name, path in right.items():
-            shutil.copy(path, files[name])
+            os.replace(shutil.copy(path, tmp_path / "new"), files[name])  # as tools do it: never half a file
         reports: list[KafkaError | None] = []
-        producer.produce(topic, b"v", on_delivery=lambda error, message: reports.append(error))
-        assert producer.flush(30) == 0
-        assert reports == [None]
+        for _ in range(100):  # a connection that began with the old files may fail once more, and its records with it
+            producer.produce(topic, b"v", on_delivery=lambda error, message: reports.append(error))
+            assert producer.flush(30) == 0
+            if reports[-1] is None:
+                break
+        assert reports[-1] is None
+        assert len(reports) <= 2
 
 
 @pytest.mark.parametrize("case", ["another authority", "plaintext to a TLS port", "TLS to a plaintext port"])
