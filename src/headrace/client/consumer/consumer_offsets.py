@@ -134,7 +134,8 @@ class ConsumerOffsets:
         commit = self._to_commit(message, offsets)
         if not commit.offsets:
             self._on_committed(
-                commit.given or [TopicPartition(tp.topic, tp.partition) for tp in self._subscription.positions()],
+                commit.given or sorted((TopicPartition(state.topic, state.partition)
+                                        for state in [*self._subscription]), key=by_place),
                 _NOTHING_TO_COMMIT)
             return False
         self._asked.append(commit)
