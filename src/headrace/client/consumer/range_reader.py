@@ -38,6 +38,11 @@ _PARTITION_BYTES: Final = {"max.partition.fetch.bytes", "fetch.message.max.bytes
 """One property under both of its names."""
 _LARGEST: Final = "receive.message.max.bytes"
 """The property that bounds replies; the error of one that is larger names it."""
+_FIRST_BYTES: Final = (1 << 20, 6 << 20, 8 << 20)
+"""What the first replies bring, each asked for when the caller is done with the one before: Spark's `show()` wants few
+rows, and brokers sent up to eight replies of full size ahead of it. The first has room for a batch of the usual size;
+the second is more than what a worker's socket takes, so that a worker that is given up is still busy with it; the third
+has nothing behind it yet, for who wants some more."""
 _HELD_BYTES: Final = 16 << 20
 """What may wait for its turn. Beyond that the ranges are fetched one after the other."""
 _NO_ID: Final = UUID(int=0)
@@ -133,6 +138,7 @@ class RangeReader:
         self._held: dict[Key, deque[CompletedFetch]] = {}
         self._held_bytes = 0
         self._is_one_by_one = False
+        self._first_bytes = iter(_FIRST_BYTES)
 
     async def _start(self) -> tuple[ClientCore, Fetcher]:
         core = ClientCore(self._config, on_event=self._on_event)
@@ -164,6 +170,10 @@ class RangeReader:
             metadata.forget(others)
         if any(each.topic_id is not None for each in ranges):  # else the first answer says which topic it is
             self._follow(metadata.cluster)
+        self._allow_more()
+
+    def _allow_more(self) -> None:
+        self._fetcher.allow(next(self._first_bytes, None))
         self._core.wake()
 
     def _follow(self, cluster: Cluster) -> None:
@@ -320,6 +330,8 @@ class RangeReader:
     def _wait(self, seen: int, give_up_at: float, wanted: OffsetRange, at: int) -> None:
         if self._failure is not None:
             raise self._failure
+        if self._fetcher.has_all_allowed:
+            self._waits.do(self._allow_more)
         self._waits.wait(Wait(self._news_since(seen), give_up_at))
         if self._news == seen:
             raise KafkaException(self._late(wanted, at))

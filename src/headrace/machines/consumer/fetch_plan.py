@@ -75,6 +75,7 @@ class FetchPlan:
         doubts: a position is to be compared with the log of a new leader; the reader sets it back.
         happened: partitions to look at with the next `requests()`. Any thread may add one; `look_at` also
             asks for a call.
+        allowed_bytes: most that a reply may bring for now, 0 for nothing to be asked for; None as a rule.
         lease_s: seconds for which a preferred follower is read before the leader is asked again (KIP-392).
     """
 
@@ -82,6 +83,7 @@ class FetchPlan:
                  jitter: Callable[[], float]) -> None:
         self.starved = self.doubts = False
         self.deadline: float | None = None
+        self.allowed_bytes: int | None = None
         self.lease_s = max(config.seconds("topic.metadata.refresh.interval.ms"), 0.0) or _DEFAULT_LEASE_S
         self._subscription = subscription
         self._metadata = metadata
@@ -326,6 +328,8 @@ class FetchPlan:
     # The requests
 
     def _sends(self, queued_bytes: int) -> list[Send]:
+        if self.allowed_bytes == 0:
+            return []
         in_flight, room = self._in_flight, self._budget - queued_bytes
         wanted, late, starved = [], [], room <= 0
         for node, session in self._sessions.items():
@@ -370,7 +374,7 @@ class FetchPlan:
         is_limited = expected > room and expected > partition_bytes
         self._in_flight[node] = expected = max(room, partition_bytes) if is_limited else expected
         session.is_brief = is_starved
-        is_plain = not (is_starved or is_limited) and self._rack_asked == self._rack
+        is_plain = not (is_starved or is_limited or self.allowed_bytes is not None) and self._rack_asked == self._rack
         moved = session.only_moved(partition_bytes) if is_plain else None
         if moved is not None:
             lone = session.fill_alone(moved, reply_bytes, self._request)
@@ -388,8 +392,10 @@ class FetchPlan:
     def _reply_bytes(self) -> int:
         """Most that a reply may bring: two of each broker find room, so that one may come while the other is read."""
         share = min(self._budget // (2 * len(self._sessions)), _REPLY_BYTES)
-        return min(self._max_bytes, max(share, self._partition_bytes))
+        most = min(self._max_bytes, max(share, self._partition_bytes))
+        return most if self.allowed_bytes is None else min(most, self.allowed_bytes)
 
     def _request(self) -> FetchRequest:
-        return FetchRequest(max_wait_ms=self._max_wait_ms, min_bytes=self._min_bytes, max_bytes=self._reply_bytes(),
+        least = self._min_bytes if self.allowed_bytes is None else 1  # what there is, is known, and wanted soon
+        return FetchRequest(max_wait_ms=self._max_wait_ms, min_bytes=least, max_bytes=self._reply_bytes(),
                             isolation_level=self._isolation, rack_id=self._rack_asked)

@@ -122,6 +122,7 @@ class Fetcher:
         self._set_aside: list[CompletedFetch] = []
         self._out_of_range: list[_Beyond] = []
         self._received_bytes = 0  # written by the loop's thread only
+        self._allowed_from: int | None = None  # bytes that had been received; with the next nothing more is asked for
         self._released_bytes = 0  # written by the application's thread only
         self._events: list[Event] = []
         self.alone = True
@@ -144,6 +145,8 @@ class Fetcher:
             if not self.alone:  # who looks up where to go on may have been polled in front of this
                 self._on_drained()
         plan = self._plan
+        if self.has_all_allowed:
+            plan.allowed_bytes = 0
         lending = self.lending
         if lending.lent:
             lending.take_back_for_plan(now)
@@ -158,6 +161,20 @@ class Fetcher:
         if lending.lends and len(sends) == 1 and not (self._tells_eof or self._out_of_range or self._set_aside):
             return lending.lend(sends)
         return sends
+
+    def allow(self, reply_bytes: int | None) -> None:
+        """Ask for replies of this size, and for no more when records have come; None ends it.
+
+        On the loop. For who may not want all that there is. A reply brings a whole batch, however small this is.
+        """
+        self._allowed_from = None if reply_bytes is None else self._received_bytes
+        self._plan.allowed_bytes = reply_bytes
+        self._plan.again()
+
+    @property
+    def has_all_allowed(self) -> bool:
+        """Whether what was allowed has come, and nothing more is asked for. From any thread."""
+        return self._allowed_from is not None and self._received_bytes > self._allowed_from
 
     def _waiting_bytes(self, released_bytes: int) -> int:
         """Bytes of records that were received, and not released."""

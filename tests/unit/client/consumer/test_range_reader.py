@@ -72,6 +72,59 @@ def test_small_ranges_of_one_broker_are_one_request(reader: RangeReader, asked: 
     assert len(asked) == 1
 
 
+def test_the_first_reply_is_small_and_nothing_is_sent_ahead_until_the_caller_comes_back(
+    reader: RangeReader, asked: list[FetchRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(range_reader, "_FIRST_BYTES", (10_000, 15_000))
+    pieces = reader.read([OffsetRange("t", 0, 0, COUNT)], PATIENCE_S)
+    first = next(pieces)
+    assert 1 < first.next_offset < COUNT
+    reader.confirm()  # the loop has had time for more
+    assert [each.max_bytes for each in asked] == [10_000]
+    rest = list(pieces)
+    assert [each.max_bytes for each in asked] == [10_000, 15_000, 8 << 20]
+    assert rest[-1].next_offset == COUNT
+
+
+def test_a_small_range_takes_one_request_and_a_large_one_hardly_more_than_if_all_replies_were_large(
+    broker: EmbeddedBroker, reader: RangeReader, asked: list[FetchRequest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def requests(count: int) -> int:
+        asked.clear()
+        *_, last = reader.read([OffsetRange(name, 0, 0, count)], PATIENCE_S)
+        assert last.next_offset >= count
+        return len(asked)
+
+    name, counts = f"sizes-{uuid4().hex[:8]}", (1, 9, 40, 400)
+    broker.create_topic(name, 1)
+    with Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 50}) as out:
+        for _ in range(counts[-1]):
+            out.produce(name, bytes(100_000))
+    found = [requests(count) for count in counts]
+    monkeypatch.setattr(range_reader, "_FIRST_BYTES", ())
+    large = [requests(count) for count in counts]
+    assert found[:2] == large[:2] == [1, 1]
+    assert all(ours <= others + 2 for ours, others in zip(found, large, strict=True))
+
+
+def test_a_small_reply_does_not_wait_for_more_bytes_than_it_may_bring(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(range_reader, "_FIRST_BYTES", (10_000,))
+    reader = make(broker, **{"fetch.min.bytes": 20_000, "fetch.wait.max.ms": 60_000})
+    assert next(reader.read([OffsetRange("t", 0, 0, COUNT)], PATIENCE_S)).next_offset < COUNT
+    reader.close()
+
+
+def test_ranges_whose_turn_is_later_do_not_use_up_what_the_first_one_needs(
+    reader: RangeReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(range_reader, "_FIRST_BYTES", (1,) * 1000)
+    ranges = [OffsetRange("t", partition, 0, COUNT) for partition in range(PARTITIONS)]
+    for order in (ranges, ranges[::-1]):
+        assert read(reader, order) == expected(order)
+
+
 def test_without_ranges_nobody_is_asked(reader: RangeReader, asked: list[FetchRequest]) -> None:
     assert read(reader, []) == []
     assert reader.finished

@@ -92,6 +92,11 @@ def fetch_offset(send: Send) -> int:
     return send.request.topics[0].partitions[0].fetch_offset
 
 
+def most_bytes(send: Send) -> int:
+    assert isinstance(send.request, FetchRequest)
+    return send.request.max_bytes
+
+
 def test_each_leader_is_asked_for_its_partitions_and_not_twice_at_once() -> None:
     bench = Bench(partitions=4)
     sends = bench.poll()
@@ -181,6 +186,25 @@ def test_a_full_queue_stops_the_fetching_until_it_drains() -> None:
     assert len(offsets(bench)) == 100
     assert bench.drained == 1
     assert fetch_offset(bench.poll()[1]) == 100
+
+
+def test_what_is_allowed_is_asked_for_until_records_have_come() -> None:
+    bench = Bench(partitions=2)
+    bench.fetcher.allow(500)
+    sends = bench.poll()
+    assert {node: most_bytes(send) for node, send in sends.items()} == {1: 500, 2: 500}
+    bench.reply(sends[1])  # without records
+    sends[1] = bench.poll()[1]
+    assert most_bytes(sends[1]) == 500
+    bench.reply(sends[1], data=batch(0, 5))
+    bench.reply(sends[2], 1, data=batch(0, 5))
+    assert bench.fetcher.has_all_allowed
+    assert bench.poll() == {}
+    assert len(offsets(bench)) == 10
+    assert bench.poll() == {}
+    bench.fetcher.allow(None)
+    assert {most_bytes(send) > 500 for send in bench.poll().values()} == {True}
+    assert not bench.fetcher.has_all_allowed
 
 
 def test_no_more_is_fetched_while_so_many_records_of_a_partition_wait() -> None:
