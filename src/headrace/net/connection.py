@@ -24,6 +24,7 @@ from headrace.net.errors import (
     connection_error,
     history,
     is_garbled,
+    no_memory,
     no_reply,
     request_error,
     setup_timeout,
@@ -391,6 +392,8 @@ class Connection(asyncio.BufferedProtocol):
                     self._opening.on_frame(frame)
         except KafkaException as error:
             self.close(error)
+        except MemoryError:
+            self.close(no_memory())
         if whole is None and self._inlet is not None:
             self._inlet.follow(self._reader.left)
         if self._borrower is not None:

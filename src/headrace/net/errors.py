@@ -26,6 +26,7 @@ __all__ = [
     "connection_error",
     "history",
     "is_garbled",
+    "no_memory",
     "no_reply",
     "request_error",
     "setup_timeout",
@@ -125,6 +126,13 @@ def setup_timeout(timeout_s: float, state: str) -> KafkaException:
     return KafkaException(KafkaError(
         KafkaError._TRANSPORT, f"no connection after {timeout_s:g} s ({state}): is this a Kafka port, does it need TLS "
         'or SASL ("security.protocol"), does a firewall let it through?'))
+
+
+def no_memory() -> KafkaException:
+    """A reply does not fit into what the process may have. It may later, so requests are only lost with it."""
+    return KafkaException(KafkaError(
+        KafkaError._CRIT_SYS_RESOURCE, "there is no memory for what it sends: raise the limit of the process, or have "
+        'less come at once ("max.partition.fetch.bytes", "fetch.max.bytes", "queued.max.messages.kbytes")'))
 
 
 def no_reply(call: ClientRequest, before: KafkaError | None) -> KafkaException:

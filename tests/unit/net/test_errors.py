@@ -17,7 +17,7 @@ from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.machines.machine import ANY_NODE, Send
 from headrace.net import connection
-from headrace.net.errors import Phase, connection_error
+from headrace.net.errors import Phase, connection_error, no_memory, request_error
 from headrace.wire.messages.cluster.metadata import MetadataRequest
 from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from tests.support.enough_time import TIMES_S, failure_given_time
@@ -388,3 +388,10 @@ def test_what_tls_says_is_told_with_what_to_do(reason: str, told: str) -> None:
     error = ssl.SSLError(1, reason)
     error.reason = reason
     assert told in connection_error(error, "b:9", Phase.FIRST_REQUEST, "ssl").str()
+
+
+def test_a_reply_without_memory_is_a_lost_connection_to_its_request_and_says_what_to_do_to_the_application() -> None:
+    told = connection_error(no_memory(), "b:9092", Phase.OPEN, "plaintext")
+    assert told == KafkaError._CRIT_SYS_RESOURCE
+    assert "raise the limit of the process" in told.str()
+    assert request_error(told, no_memory(), written=True) == KafkaError._TRANSPORT

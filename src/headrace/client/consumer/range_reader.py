@@ -215,7 +215,7 @@ class RangeReader:
             self._follow(event.cluster)
         elif isinstance(event, ErrorEvent):
             self._error = event.error
-            self._follow_size(event.error)
+            self._follow_room(event.error)
         elif isinstance(event, PositionsInDoubt):
             self._compare_positions()
         elif not isinstance(event, RecordsReady):
@@ -223,13 +223,17 @@ class RangeReader:
         self._news += 1
         self._waits.notify()
 
-    def _follow_size(self, error: KafkaError) -> None:
-        """Give up where a reply is too large again, by as much: this is no damage, but a record that will not fit."""
-        text = error.str().partition(" (")[0]  # without its history
-        if error != KafkaError._BAD_MSG or _LARGEST not in text:
-            return
+    def _follow_room(self, error: KafkaError) -> None:
+        """Give up where a reply is too large again, by as much, which is no damage but a record that will not fit; or
+        where there is no memory for one again.
+        """
+        text = error.str()
+        if error != KafkaError._CRIT_SYS_RESOURCE:
+            text = text.partition(" (")[0]  # without its history
+            if error != KafkaError._BAD_MSG or _LARGEST not in text:
+                return
         if text == self._too_large:
-            self._failure = KafkaException(KafkaError(KafkaError._BAD_MSG, text))
+            self._failure = KafkaException(KafkaError(error.code(), text))
         self._too_large = text
         self._core.driver.report_again()  # whether it is the same again is the question
 
@@ -261,8 +265,8 @@ class RangeReader:
         Raises:
             KafkaException: records are gone (`_AUTO_OFFSET_RESET`, `OFFSET_OUT_OF_RANGE`, `_LOG_TRUNCATION`), another
                 topic has the name (`UNKNOWN_TOPIC_ID`), brokers go on to not know the topic
-                (`UNKNOWN_TOPIC_OR_PART`), a record is larger than replies may be (`_BAD_MSG`), or nothing came in time
-                (`_TIMED_OUT`).
+                (`UNKNOWN_TOPIC_OR_PART`), a record is larger than replies may be (`_BAD_MSG`), there is no memory for
+                replies (`_CRIT_SYS_RESOURCE`), or nothing came in time (`_TIMED_OUT`).
         """
         self.finished = False
         self._forget()

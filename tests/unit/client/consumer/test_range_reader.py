@@ -18,6 +18,7 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.net.driver import Driver
 from headrace.records import Cursor
 from headrace.testing import EmbeddedBroker
+from headrace.wire.frame_reader import FrameReader
 from headrace.wire.messages.consumer.fetch import FetchRequest
 
 COUNT, PARTITIONS, PATIENCE_S = 300, 4, 10
@@ -180,6 +181,37 @@ def test_a_bound_of_replies_bounds_what_is_asked_for_and_a_record_beyond_it_is_t
         with pytest.raises(KafkaException, match=r'raise "receive\.message\.max\.bytes"') as large:
             read(reader, [OffsetRange(name, 1, 0, 1)], timeout_s=600)
         assert large.value.error == KafkaError._BAD_MSG
+    finally:
+        reader.close()
+
+
+@pytest.mark.parametrize("others_answer", [True, False])
+def test_a_reply_for_which_there_is_no_memory_is_told_long_before_the_timeout_and_once_is_tried_again(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, others_answer: bool
+) -> None:
+    name = f"memory-{uuid4().hex[:8]}"
+    broker.create_topic(name, 1)
+    with Producer({"bootstrap.servers": broker.bootstrap_servers}) as out:
+        out.produce(name, bytes(500_000))
+    left, begin = [1], FrameReader._begin_large
+
+    def begun(frames: FrameReader, size: int, body: int) -> None:
+        if left[0]:
+            left[0] -= 1
+            raise MemoryError
+        begin(frames, size, body)
+
+    monkeypatch.setattr(FrameReader, "_begin_large", begun)
+    if not others_answer:
+        monkeypatch.setattr(Driver, "on_ready", lambda driver: None)
+    reader = make(broker)
+    try:
+        assert len(read(reader, [OffsetRange(name, 0, 0, 1)])) == 1
+        left[0] = 1000
+        with pytest.raises(KafkaException, match="there is no memory for what it sends: raise the limit") as none_left:
+            read(reader, [OffsetRange(name, 0, 0, 1)], timeout_s=600)
+        assert none_left.value.error == KafkaError._CRIT_SYS_RESOURCE
+        assert "Traceback" not in caplog.text
     finally:
         reader.close()
 
