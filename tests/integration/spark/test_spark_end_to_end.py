@@ -185,11 +185,16 @@ def test_what_only_a_started_stream_can_see_is_one_clear_line(
     assert "UnboundLocalError" not in str(caught.value)
 
 
-def test_a_table_takes_its_options_with_each_query(spark, brokers, filled):
+def test_a_table_takes_its_options_with_each_query(spark, brokers, filled, make_topic):
     spark.sql("CREATE TABLE of_headrace USING headrace")
     try:
         given = f"'kafka.bootstrap.servers' = '{brokers}', 'subscribe' = '{filled}'"
         assert spark.sql(f"SELECT value FROM of_headrace WITH ({given})").count() == COUNT
+        name, where = make_topic(1), f"'kafka.bootstrap.servers' = '{brokers}'"
+        spark.sql(f"INSERT INTO of_headrace WITH ({where}, 'topic' = '{name}') (key, value) "
+                  "SELECT CAST('k' AS BINARY), CAST('v' AS BINARY)")
+        [row] = spark.sql(f"SELECT key, value FROM of_headrace WITH ({where}, 'subscribe' = '{name}')").collect()
+        assert tuple(row) == (b"k", b"v")
     finally:
         spark.sql("DROP TABLE of_headrace")
 
