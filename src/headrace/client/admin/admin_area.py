@@ -100,9 +100,10 @@ class AdminArea:
         return seconds_of(request_timeout, "request_timeout")
 
     def limit_of(self, timeout: float | None) -> float:
-        """`limit` of a call whose `timeout` is negative, or None, for the client's own."""
+        """As `limit`, of a `timeout` without a bound; one that is negative, or None, stands for the client's own."""
         wanted_s = seconds(timeout)
-        return self.limit(None if wanted_s == math.inf else wanted_s)
+        self.core.check_open()
+        return self.limit(None) if wanted_s == math.inf else wanted_s
 
     def times(self, request_timeout: float | None, operation_timeout: float | None) -> tuple[float, float]:
         """Seconds that a call may take, and its work on the brokers; as `limit`."""

@@ -29,7 +29,7 @@ __all__ = ["GroupCalls", "read_listed"]
 
 _E = TypeVar("_E", bound=Enum)
 _LAST_WITHOUT_UNKNOWN = 5
-"""The last version of DescribeGroups that describes a group that is not there as dead."""
+"""The last version of DescribeGroups that describes a group that is not there, or of another type, as dead."""
 _NOT_PLANNED = (KafkaError.GROUP_ID_NOT_FOUND, KafkaError.UNSUPPORTED_VERSION, KafkaError._UNSUPPORTED_FEATURE)
 _REASON = "an administrator has removed it"
 
@@ -176,7 +176,8 @@ class GroupCalls(AdminArea):
                 wanted = [each.group_id for each in groups if group in (None, each.group_id)]
                 if wanted:
                     reply: DescribeGroupsResponse = await self.engine.single(
-                        node_id, requests.describe_classic(wanted, False), limit_s, _itself)
+                        node_id, requests.describe_classic(wanted, False), limit_s, _itself,
+                        max_version=_LAST_WITHOUT_UNKNOWN)
                     found += [self._metadata(node_id, each) for each in reply.groups]
             return found
 

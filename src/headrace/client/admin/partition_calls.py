@@ -76,7 +76,7 @@ class PartitionCalls(AdminArea):
 
         async def delete() -> dict[TopicPartition, DeletedRecords | KafkaError]:
             without_duplicates(map(key_of, given), "partitions")
-            wrong = {tp: KafkaError(KafkaError._INVALID_ARG, f"{tp.topic}[{tp.partition}]: {offset} is no offset")
+            wrong = {tp: KafkaError(KafkaError.OFFSET_OUT_OF_RANGE, f"{key_of(tp)}: {offset} is no offset")
                      for tp, offset in offsets.items() if offset < 0 and offset != OFFSET_END}
             right = {tp: offset for tp, offset in offsets.items() if tp not in wrong}
             return {**wrong, **await self.engine.at_leaders(

@@ -13,7 +13,7 @@ from headrace.errors import KafkaError
 from headrace.machines.admin.admin_results import failure, raise_failure
 from headrace.slotted import later
 from headrace.types.acls import ResourceType
-from headrace.types.admin import ConfigEntry, ConfigResource, ConfigSource
+from headrace.types.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 from headrace.wire.messages.admin import configs as wire
 
 __all__ = [
@@ -111,7 +111,7 @@ def incremental_alter_configs(
                     wire.IncrementalAlterableConfig(
                         name=change.name,
                         config_operation=change.incremental_operation.value if change.incremental_operation else 0,
-                        value=change.value,
+                        value=None if change.incremental_operation is AlterConfigOpType.DELETE else change.value,
                     )
                     for change in r.incremental_configs
                 ],

@@ -12,6 +12,7 @@ from headrace.admin import AdminClient, NewTopic
 from headrace.client.admin.admin_area import ByKey
 from headrace.errors import KafkaError, KafkaException
 from headrace.net.thread import loop_thread
+from headrace.testing import EmbeddedBroker
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1", "error_cb": lambda error: None}
 
@@ -43,6 +44,13 @@ def test_a_timeout_that_is_no_number_is_told_as_such(client: type[Any], call: st
     with pytest.raises(TypeError, match="timeout must be a number of seconds, not str"):
         getattr(made, call)(timeout="5")
     made.close()
+
+
+@pytest.mark.parametrize("call", ["list_topics", "cluster_id", "list_groups"])
+@pytest.mark.filterwarnings("ignore:list_groups:DeprecationWarning")
+def test_a_timeout_of_a_call_that_is_waited_for_may_be_longer_than_an_hour(call: str) -> None:
+    with EmbeddedBroker() as broker, AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+        assert getattr(admin, call)(timeout=1e9) is not None
 
 
 def test_nothing_is_done_for_nothing() -> None:

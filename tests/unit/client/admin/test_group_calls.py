@@ -77,6 +77,14 @@ def test_classic_groups_are_listed_with_their_members_bytes(broker: EmbeddedBrok
         assert group.members[0].assignment
 
 
+def test_a_group_that_is_not_classic_is_listed_with_them_as_dead_and_without_an_error(
+    broker: EmbeddedBroker, admin: AdminClient
+) -> None:
+    with member(broker, "planned", "consumer"), pytest.deprecated_call():
+        (group,) = admin.list_groups("planned", PATIENCE_S)
+    assert (group.state, group.error, group.members) == ("Dead", None, [])
+
+
 @pytest.mark.parametrize("given", [
     {"states": [ConsumerGroupState.EMPTY]}, {"states": {"Empty"}}, {"types": [ConsumerGroupType.CLASSIC]},
     {"types": {2}}, {"group_types": set()}])

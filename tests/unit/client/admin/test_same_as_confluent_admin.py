@@ -581,6 +581,7 @@ def served() -> Iterator[dict[ModuleType, Any]]:
     "fewer partitions": lambda k, a: a.create_partitions([k.admin.NewPartitions("t", 1)]),
     "a group that is not there": lambda k, a: a.delete_consumer_groups(["nobody"]),
     "records": lambda k, a: a.delete_records([k.TopicPartition("t", 1, -1), k.TopicPartition("t", 0, 99)]),
+    "offsets that are none": lambda k, a: a.delete_records([k.TopicPartition("t", 0), k.TopicPartition("t", 1, -2)]),
     "a property that is wrong": lambda k, a: a.incremental_alter_configs([k.admin.ConfigResource(
         "topic", "t", incremental_configs=[k.admin.ConfigEntry(
             "retention.ms", "x", incremental_operation=k.admin.AlterConfigOpType.SET)])]),

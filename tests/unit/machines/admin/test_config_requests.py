@@ -1,5 +1,7 @@
 """Configurations as values: requests survive the wire in every version, replies are read into entries."""
 
+from typing import Any
+
 import pytest
 
 from headrace.errors import KafkaError, KafkaException
@@ -27,6 +29,13 @@ def test_resource_types_have_the_wires_numbers(kind: str, number: int) -> None:
     assert travels(admin.alter_configs([resource], False), 0, 2).resources[0].resource_type == number
     change = travels(admin.incremental_alter_configs([resource], False), 0, 1).resources[0]
     assert (change.resource_type, change.configs[0].config_operation, change.configs[0].value) == (number, 2, "2")
+
+
+@pytest.mark.parametrize("value", ["1", 1, None])
+def test_what_is_beside_a_property_that_is_deleted_is_not_sent(value: Any) -> None:
+    gone = ConfigEntry("y", value, incremental_operation=AlterConfigOpType.DELETE)
+    resource = ConfigResource("topic", "t", incremental_configs=[gone])
+    assert travels(admin.incremental_alter_configs([resource], False), 0, 1).resources[0].configs[0].value is None
 
 
 def test_described_entries_know_their_source_and_what_they_hide() -> None:
