@@ -6,6 +6,7 @@ No lock: each step is one operation of a dict, so that a fork leaves nothing loc
 
 from __future__ import annotations
 
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -85,6 +86,10 @@ class SchemaForm(NamedTuple):
 
 
 AS_REGISTERED = SchemaForm()
+_SERIALIZED = SchemaForm("serialized")
+"""The form in which Protobuf's schemas are files' descriptors, and not their sources."""
+_DESCRIPTOR = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+"""What no source of Protobuf can be: it has blanks."""
 
 
 class _ById(NamedTuple):
@@ -187,6 +192,7 @@ class SchemaCache:
         self._registered.put(_BySchema(subject, given, normalize), result)
         if result.schema_id is not None:
             self.put_schema(subject, result.schema_id, result.guid, result.schema, AS_REGISTERED)
+            self._put_descriptor(subject, result.schema_id, result.guid, given)
         self.drop_latest(subject)
 
     def put_version(self, subject: str, found: RegisteredSchema, fmt: str | None) -> None:
@@ -206,6 +212,12 @@ class SchemaCache:
             self._versions.put(_ByVersion(subject, found.version, AS_REGISTERED), found)
         if found.schema_id is not None:
             self.put_schema(subject, found.schema_id, found.guid, given, AS_REGISTERED)
+            self._put_descriptor(subject, found.schema_id, found.guid, given)
+
+    def _put_descriptor(self, subject: str, schema_id: int, guid: str | None, given: Schema) -> None:
+        """Who has written with a schema of Protobuf need not ask for it to read: what was given is what would come."""
+        if given.schema_type == "PROTOBUF" and _DESCRIPTOR.fullmatch(given.schema_str or ""):
+            self.put_schema(subject, schema_id, guid, given, _SERIALIZED)
 
     def put_looked_up_again(
         self, subject: str, given: Schema, normalize: bool, found: RegisteredSchema, since: int

@@ -93,6 +93,9 @@ class _AvroWriting:
     def record_name(self) -> str | None:
         return self._name
 
+    def check(self, obj: Any) -> None:
+        """Nothing: the schema's function says what is wrong with a value."""
+
     def own_schema(self, ctx: SerializationContext | None, client: Any) -> Steps[Schema]:
         yield from ()
         if self._own is None:

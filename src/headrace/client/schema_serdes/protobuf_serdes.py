@@ -63,6 +63,10 @@ class _ProtobufWriting:
         name: str = self._descriptor.full_name
         return name
 
+    def check(self, obj: Any) -> None:
+        if not isinstance(obj, self._type):
+            raise ValueError(f"message must be of type {self._type} not {type(obj)}")
+
     def own_schema(self, ctx: SerializationContext | None, client: Any) -> Steps[Schema]:
         return (yield from self._of_file(self._descriptor.file, ctx, client, _MAX_IMPORTS))
 
@@ -90,7 +94,7 @@ class _ProtobufWriting:
 
         def write(message: Any) -> bytes:
             if not isinstance(message, kind):
-                raise ValueError(f"message must be of type {kind} not {type(message)}")
+                self.check(message)
             return message.SerializeToString()  # type: ignore[no-any-return]
         return write
 

@@ -49,6 +49,9 @@ class WritingFormat(Protocol):
     def record_name(self) -> str | None:
         """Name of the record's type, for strategies."""
 
+    def check(self, obj: Any) -> None:
+        """Refuse an object that is none of the format's, before a schema is registered for it."""
+
     def own_schema(self, ctx: SerializationContext | None, client: Any) -> Steps[Schema]:
         """The rule: the schema to register."""
 
@@ -208,17 +211,20 @@ class SchemaWriting:
         self._by_subject: dict[str, _Bound] = {}
         self.ready: dict[tuple[str, MessageField], Encode] = {}
 
-    def encoder(self, subjects: SubjectChoice, ctx: SerializationContext | None) -> Steps[Encode]:
+    def encoder(self, subjects: SubjectChoice, obj: Any, ctx: SerializationContext | None) -> Steps[Encode]:
         """The rule: the function for a message.
 
         Args:
             subjects: how they are named.
+            obj: what is to be written.
             ctx: where the message goes to.
 
         Raises:
             SerializationError: there is no schema, or it has rules.
             TypeError: `to_dict` needs a context, and there is none.
+            ValueError: the object is none of the format's.
         """
+        self._form.check(obj)
         if ctx is None and self._to_dict is not None:
             raise TypeError("SerializationContext cannot be None: to_dict is called with it")
         yield from self._form.prepared(self._client)
@@ -313,7 +319,7 @@ class BaseSerializer(BaseSerde, Serializer):
         try:
             encode = self._ready[ctx.topic, ctx.field]  # type: ignore[union-attr]
         except (AttributeError, KeyError):
-            encode = run(self._writing.encoder(self._subjects, ctx))
+            encode = run(self._writing.encoder(self._subjects, obj, ctx))
         return encode(obj, ctx)
 
 
@@ -348,5 +354,5 @@ class AsyncBaseSerializer(AsyncBaseSerde, Serializer):
         try:
             encode = self._ready[ctx.topic, ctx.field]  # type: ignore[union-attr]
         except (AttributeError, KeyError):
-            encode = await run_async(self._writing.encoder(self._subjects, ctx))
+            encode = await run_async(self._writing.encoder(self._subjects, obj, ctx))
         return encode(obj, ctx)

@@ -176,3 +176,15 @@ def test_a_latest_version_that_was_asked_for_before_a_change_is_not_kept(cache: 
     cache.put_latest("s", None, FOUND, since)
     cache.put_latest_with("s", {}, False, None, FOUND, since)
     assert (cache.latest("s", None), cache.latest_with("s", {}, False, None)) == (None, None)
+
+
+@pytest.mark.parametrize(("text", "kept"), [("CgF0", True), ("CgFhIg==", True), ('syntax = "proto3";', False)])
+@pytest.mark.parametrize("found", ["registered", "looked_up"])
+def test_a_descriptor_that_was_registered_is_what_is_asked_for_in_serialized_form(
+    cache: SchemaCache, found: str, text: str, kept: bool
+) -> None:
+    given, serialized = Schema(text, "PROTOBUF"), SchemaForm("serialized")
+    getattr(cache, f"put_{found}")("s", given, False, RegisteredSchema("s", 2, 7, "guid", given))
+    assert (cache.schema("s", 7, serialized) == given) is kept
+    assert (cache.schema_of_guid("guid", "serialized") == given) is kept
+    assert cache.schema("s", 7, AS_REGISTERED) == given

@@ -64,6 +64,15 @@ def test_files_that_are_imported_are_registered_and_referred_to() -> None:
         ("headrace_sample_place.proto", "headrace_sample_place.proto", 1)]
 
 
+def test_for_a_value_that_is_no_such_message_nothing_is_registered() -> None:
+    registry = KeptRegistry()
+    serializer = ProtobufSerializer(compiled()["user"].User, registry)
+    for value in (plain(), 5, compiled()["user"].User):
+        with pytest.raises(ValueError, match=r"message must be of type .*User"):
+            serializer(value, VALUE)
+    assert registry.versions == {}
+
+
 def test_files_that_come_with_protobuf_are_registered_only_if_they_are_to_be() -> None:
     registry = KeptRegistry()
     place = compiled()["place"].Place

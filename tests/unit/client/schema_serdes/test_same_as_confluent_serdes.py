@@ -311,6 +311,12 @@ def message(*path: str, **fields: Any) -> Any:
     return kind(**fields)
 
 
+def subjects_behind_another_message(k: Any) -> Any:
+    with pytest.raises(ValueError, match="message must be of type"):
+        k.ProtobufSerializer(compiled()["plain"].Plain, k.client)(message("User"), k.of())
+    return k.client.get_subjects()
+
+
 def write_protobuf(k: Any, value: Any, conf: Any = None) -> Any:
     return k.ProtobufSerializer(type(value), k.client, conf)(value, k.of())
 
@@ -331,6 +337,7 @@ def write_protobuf(k: Any, value: Any, conf: Any = None) -> Any:
         "reference.subject.name.strategy": lambda ctx, file: f"{ctx.topic}/{file.name}"}),
         sorted(k.client.get_subjects())),
     "another message": lambda k: k.ProtobufSerializer(compiled()["plain"].Plain, k.client)(message("User"), k.of()),
+    "another message leaves nothing": subjects_behind_another_message,
     "none": lambda k: k.ProtobufSerializer(compiled()["plain"].Plain, k.client)(None, k.of()),
     "read": lambda k: k.ProtobufDeserializer(type(message("User")), schema_registry_client=k.client)(
         write_protobuf(k, message("User", name="a")), k.of()) == message("User", name="a"),
