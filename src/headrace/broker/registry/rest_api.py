@@ -73,7 +73,7 @@ class RegistryApi:
     def _result(self, method: str, target: str, body: bytes, now_ms: int) -> Any:
         split = urlsplit(target)
         try:
-            query = dict(parse_qsl(split.query, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS))
+            parameters = parse_qsl(split.query, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS)
         except ValueError:
             raise RestError(400, f"more than {_MAX_PARAMETERS} parameters") from None
         segments = [unquote(each) for each in split.path.strip("/").split("/")]
@@ -82,7 +82,7 @@ class RegistryApi:
             context, segments = segments[1].strip(":"), segments[2:]
         handler, named = _found(method, segments)
         given = _object(body) if method in _WITH_BODY else {}
-        return handler(self._registry, RestCall(named, query, given, now_ms, context))
+        return handler(self._registry, RestCall(named, dict(parameters), given, now_ms, context, parameters))
 
 
 def _found(method: str, segments: list[str]) -> tuple[_Handler, Mapping[str, str]]:

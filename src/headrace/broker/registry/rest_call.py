@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headrace.broker.registry.registrations import LATEST
@@ -32,6 +32,7 @@ class RestCall:
         body: the JSON object, of requests that have one.
         now_ms: wall clock, milliseconds.
         context: the context that the path begins with, or None.
+        parameters: all of the query, in order.
     """
 
     named: Mapping[str, str]
@@ -39,6 +40,7 @@ class RestCall:
     body: Mapping[str, Any]
     now_ms: int
     context: str | None = None
+    parameters: Sequence[tuple[str, str]] = ()
 
     @property
     def subject(self) -> str:
@@ -60,6 +62,10 @@ class RestCall:
     def flag(self, name: str) -> bool:
         """Whether a parameter is `true`."""
         return self.query.get(name, "").lower() == "true"
+
+    def each(self, name: str) -> list[str]:
+        """A parameter that may be given several times."""
+        return [value for given, value in self.parameters if given == name]
 
     def number(self, name: str, default: int) -> int:
         """A parameter that is a number.

@@ -86,11 +86,11 @@ def _with_metadata(registry: SchemaRegistry, call: RestCall) -> dict[str, Any]:
     """The latest version whose metadata has all properties that are asked for."""
     if not registry.state.versions(call.subject, deleted=call.flag("deleted")):
         raise subject_not_found(call.subject)
-    key, value = call.query.get("key"), call.query.get("value")
-    for each in reversed(registry.state.versions(call.subject, deleted=call.flag("deleted"))):
-        properties = (each.entity.metadata or {}).get("properties")
-        if key is None or (isinstance(properties, dict) and properties.get(key) == value):
-            return each.as_json()
+    wanted = dict(zip(call.each("key"), call.each("value"), strict=False)).items()
+    for found in reversed(registry.state.versions(call.subject, deleted=call.flag("deleted"))):
+        properties = (found.entity.metadata or {}).get("properties")
+        if not wanted or (isinstance(properties, dict) and wanted <= properties.items()):
+            return found.as_json() | {"schema": formatted(registry, call, found)}
     raise RestError(40403, "Schema not found")
 
 

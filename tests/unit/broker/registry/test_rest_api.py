@@ -292,6 +292,18 @@ def test_metadata_and_rules_are_kept_and_make_another_schema(ask: Ask) -> None:
     assert code(ask("GET", "/subjects/s/metadata?key=owner&value=you")) == 40403
 
 
+def test_the_latest_version_with_metadata_has_all_of_it_and_comes_in_the_format_that_is_asked_for(ask: Ask) -> None:
+    text = {"schema": 'syntax = "proto3"; message A {}', "schemaType": "PROTOBUF"}
+    registered(ask, "s", *(text | {"metadata": {"properties": more}} for more in (
+        {"owner": "me", "stage": "done"}, {"owner": "me", "stage": "new"}, {"stage": "done"})))
+    for asked, version in (
+            ("?key=owner&value=me&key=stage&value=done", 1), ("?key=stage&value=done&key=owner&value=me", 1),
+            ("?key=owner&value=me", 2), ("?key=stage&value=done", 3), ("", 3)):
+        assert ask("GET", f"/subjects/s/metadata{asked}")[1]["version"] == version
+    encoded = ask("GET", "/subjects/s/metadata?key=owner&value=me&format=serialized")[1]["schema"]
+    assert encoded == ask("GET", "/subjects/s/versions/2?format=serialized")[1]["schema"] != text["schema"]
+
+
 def test_metadata_and_rules_that_are_not_given_are_those_of_the_version_before(ask: Ask) -> None:
     rule = {"name": "r", "kind": "CONDITION", "type": "CEL", "mode": "WRITE", "expr": "true"}
     more = {"metadata": {"properties": {"owner": "me"}}, "ruleSet": {"domainRules": [rule]}}
