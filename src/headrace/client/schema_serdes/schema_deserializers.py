@@ -133,6 +133,11 @@ class SchemaReading:
             name = yield from self._form.record_name(writer, schema_id, self._client)
             subject = yield from subjects.subject(ctx, name, self._client)
             latest = yield from self._chosen(subject)
+            if self._moves:
+                key = subject, *key[1:]
+                known = self._by_schema.get((key, latest))
+                if known is not None:
+                    return known
         decode = yield from self._bound(subject, writer, latest, schema_id)
         keep(self._by_schema, (key, latest), decode)
         return decode

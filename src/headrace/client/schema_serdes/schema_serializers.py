@@ -231,10 +231,11 @@ class SchemaWriting:
         subject = yield from subjects.subject(ctx, self._form.record_name(), self._client)
         if subject is None:
             raise SerializationError("the strategy names no subject for the schema: it has no name")
-        chosen = yield from chosen_schema(self._settings, subject, self._client, self._form.form)
         known = self._by_subject.get(subject)
-        if known is None or (known[0] is not chosen and known[0] != chosen):
-            known = yield lambda: self._alone(self._bound(subject, chosen, ctx))
+        if known is None or self._moves:
+            chosen = yield from chosen_schema(self._settings, subject, self._client, self._form.form)
+            if known is None or (known[0] is not chosen and known[0] != chosen):
+                known = yield lambda: self._alone(self._bound(subject, chosen, ctx))
         if ctx is not None and subjects.lasting and not self._moves:
             keep(self.ready, (ctx.topic, ctx.field), known[1])
         return known[1]

@@ -36,6 +36,21 @@ def test_the_registry_is_asked_for_the_first_message_of_a_schema_only(registry) 
     assert registry.calls == {"get_schema": 1, "associations": 1}
 
 
+@pytest.mark.parametrize("strategy", ["RECORD", "TOPIC_RECORD"])
+def test_what_leads_to_the_latest_version_is_looked_up_once_where_the_subject_has_the_records_name(strategy) -> None:
+    subject = {"RECORD": "R", "TOPIC_RECORD": "orders-R"}[strategy]
+    registry = KeptRegistry()
+    registry.register_schema(subject, Schema(OLD))
+    deserializer = AvroDeserializer(registry, conf={"use.latest.version": True, "subject.name.strategy.type": strategy})
+    for _ in range(5):
+        assert deserializer(OF_OLD, VALUE) == {"a": 1}
+    assert registry.calls["lookup"] == 1
+    registry.register_schema(subject, Schema(NEW))
+    for _ in range(5):
+        assert deserializer(OF_OLD, VALUE) == {"a": 1, "b": "-"}
+    assert registry.calls["lookup"] == 2
+
+
 @pytest.mark.parametrize("headers", [[("trace", b"1")], {"trace": b"1"}, (("trace", b"1"),)])
 def test_other_headers_change_nothing(registry, headers) -> None:
     deserializer = AvroDeserializer(registry)

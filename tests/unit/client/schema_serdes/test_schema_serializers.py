@@ -135,6 +135,17 @@ def test_an_applications_strategy_is_asked_for_each_message() -> None:
     assert registry.calls == {"register": 2}
 
 
+def test_a_schema_that_is_chosen_by_its_id_is_looked_up_once_for_a_subject() -> None:
+    registry = KeptRegistry()
+    registry.register_schema("all", Schema(INT))
+    registry.calls.clear()
+    conf = {"use.schema.id": 1, "subject.name.strategy": lambda ctx, name: "all"}
+    serializer = AvroSerializer(registry, conf=conf)
+    for topic in "aab":
+        assert serializer(1, SerializationContext(topic, MessageField.VALUE)) == b"\0\0\0\0\1\2"
+    assert registry.calls == {"get_schema": 1, "lookup": 1}
+
+
 def test_to_dict_is_called_before_and_gets_the_context() -> None:
     serializer = AvroSerializer(KeptRegistry(), INT, lambda obj, ctx: obj + len(ctx.topic))
     assert serializer(1, VALUE) == b"\0\0\0\0\1\x0e"
