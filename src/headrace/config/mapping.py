@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from headrace.config.property import ADMIN, SHARE, Property, close_matches, convert
+from headrace.config.property import ADMIN, SHARE, Property, can_be_sent, close_matches, convert
 from headrace.config.rows_common import COMMON_ROWS
 from headrace.config.rows_consumer import CONSUMER_ROWS
 from headrace.config.rows_producer import PRODUCER_ROWS
@@ -123,7 +123,7 @@ class Config(Mapping[str, Any]):
         """Replace user and password for the connections, and renewed authentications, that come after this.
 
         Raises:
-            ConfigError: one is empty, or has a NUL character.
+            ConfigError: one is empty, or has a character that cannot be sent.
             TypeError: one is not str.
         """
         for name, value in (("sasl.username", username), ("sasl.password", password)):
@@ -131,6 +131,8 @@ class Config(Mapping[str, Any]):
                 raise TypeError(f"{name} must be str, not {type(value).__name__}")
             if not value or "\0" in value:
                 raise ConfigError(f'"{name}" must not be empty, and have no NUL character')
+            if not can_be_sent(value):
+                raise ConfigError(f'"{name}" has a lone surrogate, which stands for a byte that could not be decoded')
         self._values.update({"sasl.username": username, "sasl.password": password})
 
 

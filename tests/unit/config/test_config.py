@@ -424,3 +424,23 @@ def test_a_number_that_is_none_is_refused() -> None:
             Config(PRODUCER, {**SERVERS, "linger.ms": value})
     with pytest.raises(ConfigError, match=r'"retries": inf: expected a whole number'):
         Config(PRODUCER, {**SERVERS, "retries": float("inf")})
+
+
+@pytest.mark.parametrize("name", [row.name for row in PROPERTIES.values() if row.kind in ("str", "secret", "list")])
+def test_text_that_cannot_be_sent_is_refused_and_names_of_files_may_have_bytes_that_are_no_text(name: str) -> None:
+    given = b"a\xff".decode(errors="surrogateescape")
+    row = PROPERTIES[name]
+    if name.endswith(("location", ".file", ".keytab")):
+        assert convert(row, name, given) == given
+        return
+    with pytest.raises(ConfigError, match=f'"{re.escape(name)}": .* expected ') as refused:
+        convert(row, name, given)
+    str(refused.value).encode()
+    assert row.choices or "lone surrogates" in str(refused.value)
+    assert row.kind != "secret" or "udcff" not in str(refused.value)
+
+
+@pytest.mark.parametrize("given", [("u\udcff", "p"), ("u", "p\udcff")])
+def test_credentials_that_cannot_be_sent_are_refused(given: tuple[str, str]) -> None:
+    with pytest.raises(ConfigError, match="lone surrogate"):
+        Config(ADMIN, SERVERS).set_sasl_credentials(*given)
