@@ -25,6 +25,7 @@ _FRESH: Final = vars(Future())
 _LISTS: Final = frozenset(name for name, value in _FRESH.items() if isinstance(value, list))
 _PENDING: Final = "PENDING"
 _FINISHED: Final = "FINISHED"
+_CANCELLED: Final = "CANCELLED"
 
 
 class ResultFuture(Future[_V]):
@@ -82,11 +83,15 @@ for _name in (*_FRESH, "_watched"):
 
 
 def end_each(ends: Ends) -> None:
-    """Hand results to futures, asyncio's or others, one by one; those that are done already stay as they are."""
+    """Hand results to futures, asyncio's or others, one by one; those that are done already stay as they are.
+
+    Who waits for several in `concurrent.futures.wait()` is not told of one that was cancelled until now.
+    """
     for future, result in ends:
         if future.done():
-            continue
-        if isinstance(result, KafkaError):
+            if isinstance(future, Future) and future._state == _CANCELLED:
+                future.set_running_or_notify_cancel()
+        elif isinstance(result, KafkaError):
             future.set_exception(KafkaException(result))
         elif isinstance(result, Exception):
             future.set_exception(result)

@@ -1,13 +1,14 @@
 """A future without a condition of its own does what one with it does."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, CancelledError, Future, as_completed, wait
 from concurrent.futures import TimeoutError as LateError
 from threading import RLock
 
 import pytest
 
-from headrace.client.result_future import ResultFuture, end_each, end_together
+from headrace.client.result_future import Ends, ResultFuture, end_each, end_together
 from headrace.errors import KafkaError, KafkaException
 
 
@@ -59,6 +60,24 @@ def test_several_are_waited_for_together() -> None:
     assert sorted(future.result() for future in as_completed(futures, 30)) == [0, 1, 2]
     thread.join(30)
     assert wait(futures, 1, ALL_COMPLETED).not_done == wait(futures, 1, FIRST_COMPLETED).not_done == set()
+
+
+@pytest.mark.parametrize("end", [end_each, lambda ends: end_together(RLock(), ends)], ids=["each", "together"])
+@pytest.mark.parametrize("called_back", [False, True])
+def test_who_waits_for_several_hears_of_those_that_were_cancelled_when_the_call_ends(
+    end: Callable[[Ends], None], called_back: bool
+) -> None:
+    first, second, third = futures = made(3)
+    told: list[Future[int]] = []
+    if called_back:
+        first.add_done_callback(told.append)
+    first.cancel()
+    third.cancel()
+    assert wait(futures, 0).done == set()
+    end([(future, 1) for future in futures])
+    assert wait(futures, 30).not_done == set()
+    assert set(as_completed(futures, 30)) == set(futures)
+    assert (first.cancelled(), second.result(), told) == (True, 1, [first] * called_back)
 
 
 def test_it_may_be_cancelled_until_it_is_done() -> None:
