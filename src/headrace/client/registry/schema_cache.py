@@ -102,6 +102,7 @@ class _ByVersion(NamedTuple):
     subject: str
     version: int
     form: SchemaForm
+    may_be_deleted: bool = False
 
 
 class _BySchema(NamedTuple):
@@ -149,9 +150,13 @@ class SchemaCache:
         found: Schema | None = self._guids.get((guid, fmt))
         return found
 
-    def version(self, subject: str, version: int, fmt: str | None) -> RegisteredSchema | None:
+    def version(
+        self, subject: str, version: int, fmt: str | None, may_be_deleted: bool = False
+    ) -> RegisteredSchema | None:
         """A version of a subject."""
         found: RegisteredSchema | None = self._versions.get(_ByVersion(subject, version, SchemaForm(fmt)))
+        if found is None and may_be_deleted:
+            found = self._versions.get(_ByVersion(subject, version, SchemaForm(fmt), True))
         return found
 
     def registered(self, subject: str, schema: Schema, normalize: bool) -> RegisteredSchema | None:
@@ -194,6 +199,11 @@ class SchemaCache:
             self.put_schema(subject, result.schema_id, result.guid, result.schema, AS_REGISTERED)
             self._put_descriptor(subject, result.schema_id, result.guid, given)
         self.drop_latest(subject)
+
+    def put_version_that_may_be_deleted(self, subject: str, found: RegisteredSchema, fmt: str | None) -> None:
+        """Remember a version for who asks for deleted ones as well: it may have to be registered once more."""
+        if found.version is not None:
+            self._versions.put(_ByVersion(subject, found.version, SchemaForm(fmt), True), found)
 
     def put_version(self, subject: str, found: RegisteredSchema, fmt: str | None) -> None:
         """Remember a version of a subject."""

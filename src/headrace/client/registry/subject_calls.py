@@ -85,7 +85,7 @@ class SubjectCalls:
     ) -> Steps[RegisteredSchema]:
         """Find a version."""
         def known() -> RegisteredSchema | None:
-            return self._cache.version(subject_name, version, fmt) if isinstance(version, int) else None
+            return self._cache.version(subject_name, version, fmt, deleted) if isinstance(version, int) else None
 
         def request() -> RegistryRequest:
             path = _path(subject_name, "versions", str(version))
@@ -93,8 +93,8 @@ class SubjectCalls:
 
         def keep(answer: Any) -> RegisteredSchema:
             found = registered(answer)
-            if not deleted:  # one that is may have to be registered once more
-                self._cache.put_version(subject_name, found, fmt)
+            put = self._cache.put_version_that_may_be_deleted if deleted else self._cache.put_version
+            put(subject_name, found, fmt)
             return found
 
         return (yield from self._engine.ask_once(known, request, keep))

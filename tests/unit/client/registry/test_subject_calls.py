@@ -43,6 +43,22 @@ def test_a_version_that_may_be_deleted_says_nothing_of_what_is_registered(
     assert [asked.query["deleted"] for asked in registry.asked] == [["true"], ["false"]]
 
 
+def test_a_version_that_may_be_deleted_is_kept_for_who_asks_for_such_ones_until_it_is_deleted(
+    client: SchemaRegistryClient, registry: ScriptedRegistry
+) -> None:
+    for _ in range(3):
+        assert client.get_version("s", 2, deleted=True) == FOUND
+    assert len(registry.asked) == 1
+    registry.answers(2)
+    client.delete_version("s", 2)
+    client.get_version("s", 2, deleted=True)
+    assert [asked.method for asked in registry.asked] == ["GET", "DELETE", "GET"]
+    client.clear_caches()
+    for deleted in (False, True):
+        client.get_version("s", 2, deleted=deleted)
+    assert len(registry.asked) == 4, "one that is there is also one that may be deleted"
+
+
 def test_the_latest_version_is_kept_until_the_subject_changes_or_it_is_forgotten(
     client: SchemaRegistryClient, registry: ScriptedRegistry
 ) -> None:
