@@ -26,6 +26,7 @@ class SigningKeys:
         bare: the first one in base64, without the lines of PEM around it, as Java may have it.
         ec: file of a key of the curve P-256.
         other_ec: of another curve.
+        bare_ec: one of P-256 as `bare`, whose last byte would be a blank in a text.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -45,6 +46,9 @@ class SigningKeys:
             key = ec.generate_private_key(curve)
             self._kept(name, key, key.private_bytes(_PEM, _PKCS8, _OPEN))
         self.ec, self.other_ec = str(directory / "ec"), str(directory / "other_ec")
+        while not (data := key.private_bytes(serialization.Encoding.DER, _PKCS8, _OPEN))[-1:].isspace():
+            key = ec.generate_private_key(ec.SECP256R1())
+        self.bare_ec = self._kept("bare_ec", key, base64.encodebytes(data))
 
     def _kept(self, name: str, key: Any, data: bytes) -> str:
         path = self._directory / name

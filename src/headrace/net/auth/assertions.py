@@ -116,16 +116,16 @@ def _private_key(shown: str, data: bytes, passphrase: str) -> Any:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_der_private_key, load_pem_private_key
 
-    load = load_pem_private_key
+    load, data = load_pem_private_key, data.strip()
     try:
         if b"-----BEGIN " not in data:  # as Java may have it: PKCS#8 in base64, without the lines around it
             data, load = base64.b64decode(b"".join(data.split()), validate=True), load_der_private_key
         try:
-            return load(data.strip(), passphrase.encode() or None)
+            return load(data, passphrase.encode() or None)
         except TypeError:  # encrypted without a password, or the other way round, which OpenSSL leaves at that
             if not passphrase:
                 raise ConfigError(f'{shown} is encrypted: give "{_PASSPHRASE}"') from None
-            return load(data.strip(), None)
+            return load(data, None)
     except ConfigError:
         raise
     except (ValueError, binascii.Error, UnsupportedAlgorithm):  # whose texts may go on for lines

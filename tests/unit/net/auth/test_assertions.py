@@ -69,6 +69,10 @@ def test_a_key_is_taken_in_each_form(keys: SigningKeys, form: str, as_text: bool
     assert "BEGIN" not in repr(made)
 
 
+def test_the_last_byte_of_a_key_is_no_blank_whatever_it_is(keys: SigningKeys) -> None:
+    keys.verified(keys.bare_ec, assertion_source(config(private_key_file=keys.bare_ec, algorithm="ES256"))())
+
+
 def test_a_template_says_what_the_properties_do_not_say(keys: SigningKeys, tmp_path: Path) -> None:
     template = tmp_path / "template.json"
     template.write_text(json.dumps({
