@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from headrace.config.property import ADMIN, SHARE, Property, can_be_sent, close_matches, convert
+from headrace.config.property import ADMIN, SHARE, Property, close_matches, convert
 from headrace.config.rows_common import COMMON_ROWS
 from headrace.config.rows_consumer import CONSUMER_ROWS
 from headrace.config.rows_producer import PRODUCER_ROWS
@@ -131,8 +131,7 @@ class Config(Mapping[str, Any]):
                 raise TypeError(f"{name} must be str, not {type(value).__name__}")
             if not value or "\0" in value:
                 raise ConfigError(f'"{name}" must not be empty, and have no NUL character')
-            if not can_be_sent(value):
-                raise ConfigError(f'"{name}" has a lone surrogate, which stands for a byte that could not be decoded')
+            convert(PROPERTIES[name], name, value)
         self._values.update({"sasl.username": username, "sasl.password": password})
 
 

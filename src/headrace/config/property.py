@@ -12,8 +12,8 @@ from typing import Any
 from headrace.errors import CallbackTypeError, ConfigError
 from headrace.slotted import slotted
 
-__all__ = ["ADMIN", "ALL", "CONSUMER", "INT32", "PRODUCER", "SHARE", "Property", "as_text", "can_be_sent",
-           "close_matches", "convert", "duration_ms"]
+__all__ = ["ADMIN", "ALL", "CONSUMER", "INT32", "PRODUCER", "SHARE", "Property", "as_text", "close_matches", "convert",
+           "duration_ms"]
 
 PRODUCER = "producer"
 CONSUMER = "consumer"
@@ -77,20 +77,20 @@ def convert(row: Property, name: str, value: Any) -> Any:
         raise CallbackTypeError(f'"{name}" must be callable, not {type(value).__name__}')
     try:
         made = _CONVERSIONS[row.kind](row, value)
-        if not (row.name.endswith(_OF_FILES) or can_be_sent(made)):
+        if not (row.name.endswith(_OF_FILES) or _can_be_sent(made)):
             raise _BadValueError("text without lone surrogates, which stand for bytes that could not be decoded")
     except _BadValueError as bad:
-        shown = "[hidden]" if row.kind == "secret" else value if can_be_sent(value) else ascii(value)
+        shown = "[hidden]" if row.kind == "secret" else value if _can_be_sent(value) else ascii(value)
         raise ConfigError(f'Invalid value for configuration property "{name}": {shown}: expected {bad}') from None
     if row.only and made not in row.only:
         raise ConfigError(f'"{name}" can only be {as_text(row.only[0])}, not {value!r}: {row.doc}')
     return made
 
 
-def can_be_sent(value: Any) -> bool:
+def _can_be_sent(value: Any) -> bool:
     """Whether a text, or each of several, is made of characters: of what has no text, yes."""
     if isinstance(value, (list, tuple)):
-        return all(map(can_be_sent, value))
+        return all(map(_can_be_sent, value))
     try:
         return not isinstance(value, str) or value.isascii() or bool(value.encode())
     except UnicodeEncodeError:

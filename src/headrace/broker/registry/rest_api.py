@@ -82,7 +82,7 @@ class RegistryApi:
             context, segments = segments[1].strip(":"), segments[2:]
         handler, named = _found(method, segments)
         given = _object(body) if method in _WITH_BODY else {}
-        return handler(self._registry, RestCall(named, dict(parameters), given, now_ms, context, parameters))
+        return handler(self._registry, RestCall(named, parameters, given, now_ms, context))
 
 
 def _found(method: str, segments: list[str]) -> tuple[_Handler, Mapping[str, str]]:

@@ -28,19 +28,22 @@ class RestCall:
 
     Attributes:
         named: the variable parts of the path.
-        query: parameters; of those given twice, the last.
+        parameters: names and values behind the path, in order.
         body: the JSON object, of requests that have one.
         now_ms: wall clock, milliseconds.
         context: the context that the path begins with, or None.
-        parameters: all of the query, in order.
     """
 
     named: Mapping[str, str]
-    query: Mapping[str, str]
+    parameters: Sequence[tuple[str, str]]
     body: Mapping[str, Any]
     now_ms: int
     context: str | None = None
-    parameters: Sequence[tuple[str, str]] = ()
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The parameters by name; of those given twice, the last."""
+        return dict(self.parameters)
 
     @property
     def subject(self) -> str:

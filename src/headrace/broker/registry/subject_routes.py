@@ -84,10 +84,11 @@ def _lookup(registry: SchemaRegistry, call: RestCall) -> dict[str, Any]:
 
 def _with_metadata(registry: SchemaRegistry, call: RestCall) -> dict[str, Any]:
     """The latest version whose metadata has all properties that are asked for."""
-    if not registry.state.versions(call.subject, deleted=call.flag("deleted")):
+    versions = registry.state.versions(call.subject, deleted=call.flag("deleted"))
+    if not versions:
         raise subject_not_found(call.subject)
     wanted = dict(zip(call.each("key"), call.each("value"), strict=False)).items()
-    for found in reversed(registry.state.versions(call.subject, deleted=call.flag("deleted"))):
+    for found in reversed(versions):
         properties = (found.entity.metadata or {}).get("properties")
         if not wanted or (isinstance(properties, dict) and wanted <= properties.items()):
             return found.as_json() | {"schema": formatted(registry, call, found)}

@@ -101,9 +101,8 @@ class AdminArea:
 
     def limit_of(self, timeout: float | None) -> float:
         """As `limit`, of a `timeout` without a bound; one that is negative, or None, stands for the client's own."""
-        wanted_s = seconds(timeout)
-        self.core.check_open()
-        return self.limit(None) if wanted_s == math.inf else wanted_s
+        wanted_s, own_s = seconds(timeout), self.limit(None)
+        return own_s if wanted_s == math.inf else wanted_s
 
     def times(self, request_timeout: float | None, operation_timeout: float | None) -> tuple[float, float]:
         """Seconds that a call may take, and its work on the brokers; as `limit`."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import operator
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from headrace.arguments import instance_of, list_of
 from headrace.client.consumer.consumer_machines import CONSUMER_CLOSED, ConsumerMachines
 from headrace.client.waits import seconds
 from headrace.errors import ClientClosedError, CommitError, KafkaError, KafkaException
-from headrace.machines.consumer.subscription import EARLIEST, LATEST, Key
+from headrace.machines.consumer.subscription import EARLIEST, LATEST, Key, PartitionState
 from headrace.records import Message
 from headrace.types.records import OFFSET_END, OFFSET_INVALID, ConsumerGroupMetadata, TopicPartition
 
@@ -133,10 +133,7 @@ class ConsumerOffsets:
         """
         commit = self._to_commit(message, offsets)
         if not commit.offsets:
-            self._on_committed(
-                commit.given or sorted((TopicPartition(state.topic, state.partition)
-                                        for state in [*self._subscription]), key=by_place),
-                _NOTHING_TO_COMMIT)
+            self._on_committed(commit.given or _of_each([*self._subscription], []), _NOTHING_TO_COMMIT)
             return False
         self._asked.append(commit)
         if self._is_told:
@@ -174,11 +171,7 @@ class ConsumerOffsets:
         """What is stored and not committed yet; if anything is, also all that is assigned, others `OFFSET_INVALID`."""
         assigned = [*self._subscription]  # once: it may change meanwhile
         stored = sorted(self._subscription.to_commit(assigned), key=by_place)
-        if not stored or len(stored) == len(assigned):
-            return _Commit(stored, stored)
-        offsets = {(tp.topic, tp.partition): tp for tp in stored}
-        given = [offsets.get((s.topic, s.partition)) or TopicPartition(s.topic, s.partition) for s in assigned]
-        return _Commit(stored, sorted(given, key=by_place))
+        return _Commit(stored, _of_each(assigned, stored) if 0 < len(stored) < len(assigned) else stored)
 
     def _begin_commit(self, commit: _Commit) -> None:
         """Commit those of what was given that have offsets; `on_commit` is called with the result."""
@@ -354,6 +347,12 @@ def _patience_s(leaves: bool) -> float:
 def _resolve(future: asyncio.Future[Any], value: Any) -> None:
     if not future.done():
         future.set_result(value)
+
+
+def _of_each(assigned: Iterable[PartitionState], stored: Partitions) -> Partitions:
+    """What is stored of each assigned partition, in order; `OFFSET_INVALID` where nothing is."""
+    offsets = {(tp.topic, tp.partition): tp for tp in stored}
+    return sorted((offsets.get(state.key) or TopicPartition(*state.key) for state in assigned), key=by_place)
 
 
 def _all_given(given: Partitions, committed: Partitions) -> Partitions:

@@ -131,7 +131,7 @@ class RangeReader:
     def _forget(self) -> None:
         self._failure: KafkaException | None = None
         self._error: KafkaError | None = None
-        self._too_large = ""
+        self._no_room = ""
         self._timeout_s = 0.0
         self._at_end: set[Key] = set()
         self._absent: dict[Key, float] = {}
@@ -232,9 +232,9 @@ class RangeReader:
             text = text.partition(" (")[0]  # without its history
             if error != KafkaError._BAD_MSG or _LARGEST not in text:
                 return
-        if text == self._too_large:
+        if text == self._no_room:
             self._failure = KafkaException(KafkaError(error.code(), text))
-        self._too_large = text
+        self._no_room = text
         self._core.driver.report_again()  # whether it is the same again is the question
 
     def _compare_positions(self) -> None:

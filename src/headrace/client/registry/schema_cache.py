@@ -200,16 +200,14 @@ class SchemaCache:
             self._put_descriptor(subject, result.schema_id, result.guid, given)
         self.drop_latest(subject)
 
-    def put_version_that_may_be_deleted(self, subject: str, found: RegisteredSchema, fmt: str | None) -> None:
-        """Remember a version for who asks for deleted ones as well: it may have to be registered once more."""
-        if found.version is not None:
-            self._versions.put(_ByVersion(subject, found.version, SchemaForm(fmt), True), found)
+    def put_version(self, subject: str, found: RegisteredSchema, fmt: str | None, may_be_deleted: bool = False) -> None:
+        """Remember a version of a subject; one that may be deleted, for who asks for such ones only.
 
-    def put_version(self, subject: str, found: RegisteredSchema, fmt: str | None) -> None:
-        """Remember a version of a subject."""
+        To write with it, it may have to be registered once more.
+        """
         if found.version is not None:
-            self._versions.put(_ByVersion(subject, found.version, SchemaForm(fmt)), found)
-        if found.schema_id is None:
+            self._versions.put(_ByVersion(subject, found.version, SchemaForm(fmt), may_be_deleted), found)
+        if may_be_deleted or found.schema_id is None:
             return
         self.put_schema(subject, found.schema_id, found.guid, found.schema, SchemaForm(fmt))
         if fmt is None:

@@ -93,8 +93,7 @@ class SubjectCalls:
 
         def keep(answer: Any) -> RegisteredSchema:
             found = registered(answer)
-            put = self._cache.put_version_that_may_be_deleted if deleted else self._cache.put_version
-            put(subject_name, found, fmt)
+            self._cache.put_version(subject_name, found, fmt, deleted)
             return found
 
         return (yield from self._engine.ask_once(known, request, keep))
