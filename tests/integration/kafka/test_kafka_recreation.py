@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import pytest
 
-from headrace import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from headrace import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from headrace.admin import AdminClient, NewTopic
 from tests.support.real_kafka import until
 from tools.kafka import KafkaCluster
@@ -45,12 +46,20 @@ class Site:
                     raise
             time.sleep(0.05)  # it is still being deleted
 
-    def write(self, name: str, count: int) -> None:
+    def write(self, name: str, count: int, partitions: Iterable[int] = range(PARTITIONS)) -> dict[int, int]:
+        """Write that many records into each of these partitions; gives the offset of the first of each."""
+        first: dict[int, int] = {}
+
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
+            assert error is None, error
+            first.setdefault(cast("int", message.partition()), cast("int", message.offset()))
+
         with Producer(self.cluster.connection) as producer:
-            for partition in range(PARTITIONS):
+            for partition in partitions:
                 for number in range(count):
-                    producer.produce(self.topic, f"{name} {number}", partition=partition)
+                    producer.produce(self.topic, f"{name} {number}", partition=partition, on_delivery=on_delivery)
             assert producer.flush(PATIENCE_S) == 0
+        return first
 
     def delete(self, admin: AdminClient) -> None:
         admin.delete_topics([self.topic])[self.topic].result(PATIENCE_S)
@@ -59,7 +68,9 @@ class Site:
         with AdminClient(self.cluster.connection) as admin:
             self.delete(admin)
             self._create(admin)
-        self.write("new", count)
+        missing = set(range(PARTITIONS))
+        while missing:  # the controller answers before a broker hears of it, which takes records for the old topic then
+            missing = {partition for partition, offset in self.write("new", count, missing).items() if offset > 0}
 
     def reader(self, way: str, **more: Any) -> Consumer:
         """A consumer that has read all of the topic: of "assign", or of a group by its strategy."""
