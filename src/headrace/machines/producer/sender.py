@@ -457,14 +457,14 @@ class Sender:
         self, batch: ProducerBatch, error: KafkaError, now: float, *, maybe_stored: bool, at_once: bool = False
     ) -> None:
         batch.maybe_stored |= maybe_stored and not batch.void
-        batch.last_error = batch.queue.last_error = error
+        before, batch.last_error, batch.queue.last_error = batch.last_error, error, error
         if batch.state is BatchState.PURGED:
             self._sequences.on_given_up(batch, error)
             batch.state = _GIVE_UP[batch.state]
         elif batch.attempts > self._limits.retries:
             self._give_up(batch, error)
         elif batch.deadline <= now:
-            self._give_up(batch, self._timed_out(batch))
+            self._give_up(batch, self._timed_out(batch, before if error == KafkaError._TIMED_OUT else None))
         else:
             self._batch_queues.requeue(batch, now if at_once else self._pauses.until(batch.attempts - 1, now))
 
@@ -479,9 +479,12 @@ class Sender:
         if done.batch.state is not BatchState.PURGED:  # else that was its report
             self._events.append(done)
 
-    def _timed_out(self, batch: ProducerBatch) -> KafkaError:
+    def _timed_out(self, batch: ProducerBatch, before: KafkaError | None = None) -> KafkaError:
+        """Time is over. `before` failed in front of an attempt for which little time may have been left."""
         last = batch.last_error or batch.queue.last_error or self._sequences.last_error or self._leaders.last_error
         why = f"last error: {last}" if last else "its leader was not reached"
+        if before is not None and before != last:
+            why += f"; before that: {before}"
         text = f"{_name(batch)}: not delivered within message.timeout.ms ({self._limits.message_timeout_s:g} s); {why}"
         return KafkaError(KafkaError._MSG_TIMED_OUT, text, maybe_applied=batch.maybe_stored)
 

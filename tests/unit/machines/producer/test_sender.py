@@ -419,6 +419,21 @@ def test_retries_end_with_the_time_and_the_report_names_the_last_error():
     assert "2 of 3" in done.error.str()
 
 
+def test_the_report_names_what_failed_in_front_of_a_last_attempt_for_which_no_time_was_left():
+    cluster = Cluster(message_timeout_s=1.0)
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.sender.on_error(send, KafkaError(KafkaError._TRANSPORT, "no frame"), cluster.now)
+    cluster.now += 0.99
+    (send,) = cluster.poll()
+    cluster.now += 0.01
+    cluster.sender.on_error(send, KafkaError(KafkaError._TIMED_OUT, "not answered within 0.01 s"), cluster.now)
+    (done,) = cluster.reports()
+    assert done.error == KafkaError._MSG_TIMED_OUT
+    assert "not answered within 0.01 s" in done.error.str()
+    assert "no frame" in done.error.str()
+
+
 @pytest.mark.parametrize("idempotent", [False, True])
 def test_the_report_of_a_batch_that_was_never_sent_names_what_was_in_its_way(idempotent):
     cluster = Cluster(message_timeout_s=1.0)
