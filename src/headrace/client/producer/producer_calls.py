@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from headrace.arguments import list_of
 from headrace.buffers import FEW_MESSAGES, BufferPool
 from headrace.client.cluster_metadata import ClusterMetadata
 from headrace.client.producer.interception import (
@@ -489,8 +490,9 @@ class ProducerCalls(Generic[W]):
 
     def init_transactions(self, timeout: float) -> Steps[None]:
         """Take over the transactional id."""
+        limit_s = seconds(timeout)
         calls, operation = self._operation("init_transactions")
-        yield from self._await(calls, operation, calls.run(operation, seconds(timeout)))
+        yield from self._await(calls, operation, calls.run(operation, limit_s))
 
     def begin_transaction(self) -> Steps[None]:
         """Open a transaction."""
@@ -500,12 +502,17 @@ class ProducerCalls(Generic[W]):
         self, positions: list[TopicPartition], group_metadata: ConsumerGroupMetadata, timeout: float
     ) -> Steps[None]:
         """Commit a consumer's offsets with the transaction."""
+        positions, limit_s = list_of(TopicPartition, positions, "positions"), seconds(timeout)
+        if not isinstance(group_metadata, ConsumerGroupMetadata):
+            raise TypeError("group_metadata must be what consumer_group_metadata() of a consumer with a group.id "
+                            f"returns, not {type(group_metadata).__name__}")
         calls, operation = self._operation("send_offsets_to_transaction")
-        yield from self._await(calls, operation, calls.add_offsets(positions, group_metadata, seconds(timeout)))
+        yield from self._await(calls, operation, calls.add_offsets(positions, group_metadata, limit_s))
 
     def commit_transaction(self, timeout: float) -> Steps[None]:
         """Take no more records, deliver those that wait, then commit."""
-        (calls, operation), until = self._operation("commit_transaction"), deadline(timeout)
+        until = deadline(timeout)
+        calls, operation = self._operation("commit_transaction")
         calls.stop_taking()
         if (yield from self.flush(until)):
             raise KafkaException(calls.late("commit_transaction"))
@@ -514,9 +521,10 @@ class ProducerCalls(Generic[W]):
 
     def abort_transaction(self, timeout: float) -> Steps[None]:
         """Give up what was produced in the transaction."""
+        limit_s = seconds(timeout)
         calls, operation = self._operation("abort_transaction")
         try:
-            yield from self._await(calls, operation, calls.run(operation, seconds(timeout)))
+            yield from self._await(calls, operation, calls.run(operation, limit_s))
         finally:
             self._serve()
 

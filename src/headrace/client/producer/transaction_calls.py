@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
-from headrace.arguments import list_of
 from headrace.client.core import ClientCore
 from headrace.client.producer.topics import TopicAccumulators, producer_closed
 from headrace.config import Config
@@ -134,12 +133,7 @@ class TransactionCalls:
 
         Raises:
             KafkaException: as of `run`; `_CONFLICT` also while other offsets are still on their way.
-            TypeError: no such group metadata, or not a list of `TopicPartition`.
         """
-        positions = list_of(TopicPartition, positions, "positions")
-        if not isinstance(member, ConsumerGroupMetadata):
-            raise TypeError("group_metadata must be what consumer_group_metadata() of a consumer with a group.id "
-                            f"returns, not {type(member).__name__}")
         offsets = [tp for tp in positions if tp.offset >= 0]
         if not offsets:
             return

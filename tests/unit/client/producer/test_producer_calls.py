@@ -10,6 +10,7 @@ from headrace.client.producer.producer_calls import ProducerCalls
 from headrace.client.waits import Wait
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.machines.producer.transactions import Operation
+from headrace.types.records import ConsumerGroupMetadata, TopicPartition
 
 UNKNOWN = KafkaError(KafkaError._UNKNOWN_TOPIC, "denied")
 RECORD = ("t", b"v", None, -1, 0, None)
@@ -380,10 +381,21 @@ def test_close_waits_for_callbacks_that_run_elsewhere_and_for_what_they_produce(
 
 def test_a_call_of_transactions_needs_a_transactional_id(engine):
     calls = calls_of(engine)
-    for call in (calls.init_transactions(1), calls.begin_transaction(), calls.send_offsets_to_transaction([], None, 1),
-                 calls.commit_transaction(1), calls.abort_transaction(1)):
+    offsets = calls.send_offsets_to_transaction([], ConsumerGroupMetadata("g"), 1)
+    for call in (calls.init_transactions(1), calls.begin_transaction(), offsets, calls.commit_transaction(1),
+                 calls.abort_transaction(1)):
         with pytest.raises(KafkaException, match=r"transactional\.id"):
             next(call)
+
+
+@pytest.mark.parametrize(("positions", "member", "says"), [
+    ([], "g", "group_metadata must be what consumer_group_metadata"),
+    (TopicPartition("in", 0, 5), ConsumerGroupMetadata("g"), "positions"),
+    ([5], ConsumerGroupMetadata("g"), "positions"),
+])
+def test_a_call_of_transactions_names_an_argument_that_is_wrong_whatever_the_state(engine, positions, member, says):
+    with pytest.raises(TypeError, match=says):
+        next(calls_of(engine).send_offsets_to_transaction(positions, member, 1))
 
 
 class Transactions:

@@ -539,16 +539,20 @@ def test_a_producer_without_a_transactional_id(case, of):
     assert same(lambda kafka: case(of(kafka), kafka))[1] == headrace.KafkaError._NOT_CONFIGURED
 
 
-@by_name({
+WRONG_ARGUMENTS_OF_TRANSACTIONS = {
     "init of text": lambda p, k: p.init_transactions("x"), "begin of what": lambda p, k: p.begin_transaction(1),
     "commit of text": lambda p, k: p.commit_transaction("x"), "abort of text": lambda p, k: p.abort_transaction("x"),
     "nothing": lambda p, k: p.send_offsets_to_transaction(),
     "no group": lambda p, k: p.send_offsets_to_transaction([], 0),
     "no list": lambda p, k: p.send_offsets_to_transaction(5, None),
     "a group that is text": lambda p, k: p.send_offsets_to_transaction([k.TopicPartition("one", 0, 1)], "g"),
-})
-def test_wrong_arguments_of_transactional_calls(case, of):
-    assert same(lambda kafka: case(of(kafka, transactional_id="arguments"), kafka)) == "TypeError"
+}
+
+
+@pytest.mark.parametrize("more", [{"transactional_id": "arguments"}, {}], ids=["transactional", "not transactional"])
+@by_name(WRONG_ARGUMENTS_OF_TRANSACTIONS)
+def test_wrong_arguments_of_transactional_calls(case, of, more):
+    assert same(lambda kafka: case(of(kafka, **more), kafka)) == "TypeError"
 
 
 def test_offsets_go_with_a_transaction_and_those_that_are_none_are_left_out(of, broker):

@@ -294,14 +294,10 @@ def test_what_is_under_way_when_the_producer_ends_ends_with_it() -> None:
     with_calls("127.0.0.1:1", use)
 
 
-def test_offsets_are_those_of_a_member_and_none_are_nothing_to_do(broker: EmbeddedBroker) -> None:
+def test_no_offsets_are_nothing_to_do(broker: EmbeddedBroker) -> None:
     async def use(calls: TransactionCalls, engine: ProducerEngine) -> None:
         await calls.run(Operation.INIT, 10)
         await calls.begin()
-        with pytest.raises(TypeError, match="group_metadata must be what consumer_group_metadata"):
-            await calls.add_offsets(FIVE, "g", 10)  # type: ignore[arg-type]
-        with pytest.raises(TypeError, match="positions"):
-            await calls.add_offsets(FIVE[0], MEMBER, 10)  # type: ignore[arg-type]
         await calls.add_offsets([TopicPartition("in", 0)], MEMBER, 0)  # it would run out of time if it asked anybody
         await calls.add_offsets(FIVE, MEMBER, 10)
         await calls.run(Operation.COMMIT, 10)
