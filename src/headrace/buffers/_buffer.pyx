@@ -213,12 +213,18 @@ cdef class BufferPool:
     cdef inline void recount(self, int64_t counted_bytes, int64_t size_bytes) noexcept:
         self.bytes += size_bytes - counted_bytes
 
-    cdef inline bint charge(self, int64_t messages, int64_t size_bytes) noexcept:
-        if self.messages and (self.messages + messages > self.max_messages
-                              or self.bytes + size_bytes > self.max_bytes):
-            return False
+    cdef inline bint fits(self, int64_t messages, int64_t size_bytes) noexcept:
+        return not self.messages or (self.messages + messages <= self.max_messages
+                                     and self.bytes + size_bytes <= self.max_bytes)
+
+    cdef inline void count_in(self, int64_t messages, int64_t size_bytes) noexcept:
         self.messages += messages
         self.bytes += size_bytes
+
+    cdef inline bint charge(self, int64_t messages, int64_t size_bytes) noexcept:
+        if not self.fits(messages, size_bytes):
+            return False
+        self.count_in(messages, size_bytes)
         return True
 
 
@@ -2059,9 +2065,7 @@ cdef class RecordAccumulator:
         cdef double appended_at
         self.check(size, partition)
         cdef int64_t cost = OVERHEAD + size + (CALLBACK if callback is not None else 0)
-        if counted_bytes >= 0:
-            self._buffer_pool.recount(counted_bytes, cost)
-        elif not self._buffer_pool.charge(1, cost):
+        if counted_bytes < 0 and not self._buffer_pool.fits(1, cost):
             return -1
         if timestamp_ms == 0:
             timestamp_ms = now_ns // 1_000_000
@@ -2078,10 +2082,13 @@ cdef class RecordAccumulator:
                 self.close(batch)
                 slot = None
         if slot is None:
-            batch = self.open(partition, now_ns)
+            batch = self.open(partition, now_ns, timestamp_ms, fields)
             used = 0
-            batch._builder.add(timestamp_ms, fields)
             woken |= not self.open_batches.is_expected(batch.opened_at)
+        if counted_bytes >= 0:  # not before it is in a batch: what there was no memory for would wait for ever
+            self._buffer_pool.recount(counted_bytes, cost)
+        else:
+            self._buffer_pool.count_in(1, cost)
         if at_random:
             self._turn_bytes += batch._builder._used - used
             self._turn_count += 1
@@ -2101,15 +2108,17 @@ cdef class RecordAccumulator:
             woken = WOKEN
         return woken
 
-    cdef ClosedBatch open(self, Py_ssize_t partition, int64_t now_ns):
+    cdef ClosedBatch open(self, Py_ssize_t partition, int64_t now_ns, int64_t timestamp_ms, const Fields *fields):
+        # With its first record: there is no batch without one, not even where memory ends.
         cdef ClosedBatch batch = ClosedBatch.__new__(ClosedBatch, self._batch_bytes, self._batch_count)
         batch._builder._pool = self._buffer_pool.memory
         batch.topic = self.topic
         batch.partition = partition
         batch.opened_at = monotonic()
         batch._opened_ns = now_ns
-        self._slots[partition] = batch
+        batch._builder.add(timestamp_ms, fields)
         self.open_batches._open[batch] = self
+        self._slots[partition] = batch
         self._opened = partition
         return batch
 

@@ -58,13 +58,22 @@ class BufferPool:
     def take(self, messages: int, size_bytes: int) -> bool:
         """Count records in; False, and nothing is counted, if they do not fit. One record alone always fits."""
         with self._lock:
-            if self.messages and (
-                self.messages + messages > self.max_messages or self.bytes + size_bytes > self.max_bytes
-            ):
+            if not self.fits(messages, size_bytes):
                 return False
             self.messages += messages
             self.bytes += size_bytes
             return True
+
+    def fits(self, messages: int, size_bytes: int) -> bool:
+        """Whether there is room for them at this moment."""
+        return not self.messages or (
+            self.messages + messages <= self.max_messages and self.bytes + size_bytes <= self.max_bytes)
+
+    def count_in(self, messages: int, size_bytes: int) -> None:
+        """Count records in that have found room: of several threads one may take the last of it twice."""
+        with self._lock:
+            self.messages += messages
+            self.bytes += size_bytes
 
     def admit(self, queue: deque[Any], record: object, size_bytes: int) -> bool:
         """`take` one record and queue it; in the native twin in one step: Ctrl-C does not come in between."""

@@ -191,9 +191,7 @@ class RecordAccumulator:
         cost = size if callback is None else size + CALLBACK_BYTES
         self._check(size, partition, timestamp_ms)
         with self._lock:
-            if counted_bytes >= 0:
-                self._pool.recount(counted_bytes, cost)
-            elif not self._pool.take(1, cost):
+            if counted_bytes < 0 and not self._pool.fits(1, cost):
                 raise queue_full(self._pool)
             now_ms = time.time_ns() // 1_000_000
             at_random, woken = partition < 0 and self._is_at_random(raw_key), 0
@@ -202,6 +200,10 @@ class RecordAccumulator:
             if partition < 0:
                 partition = self.sticky if at_random else self._place(raw_key)
             batch, opened = self._put(partition, timestamp_ms or now_ms, raw_key, raw_value, raw_headers, at_random)
+            if counted_bytes >= 0:  # not before it is in a batch: what there was no memory for would wait for ever
+                self._pool.recount(counted_bytes, cost)
+            else:
+                self._pool.count_in(1, cost)
             woken |= opened
             batch.cost_bytes += cost
             batch.data_bytes += size
@@ -233,9 +235,10 @@ class RecordAccumulator:
             if batch is not None:
                 self.close(batch)
             builder = BatchBuilder(self._batch_bytes, self._batch_count)
-            batch = self._open[partition] = ClosedBatch(self.topic, partition, time.monotonic(), builder)
+            batch = ClosedBatch(self.topic, partition, time.monotonic(), builder)
+            batch.append(timestamp_ms, key, value, headers)  # first: there is no batch without a record
             self.open_batches.open[batch] = self
-            batch.append(timestamp_ms, key, value, headers)
+            self._open[partition] = batch
             used, woken, self._opened = 0, 0 if self.open_batches.is_expected(batch.opened_at) else WAKE, partition
         if at_random:
             self._turn_bytes += batch.size_bytes - used

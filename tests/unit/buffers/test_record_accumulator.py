@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -267,6 +270,43 @@ def test_a_partition_that_no_topic_can_have_is_out_of_range(twin: Any, partition
     with pytest.raises(OverflowError):
         accumulator.append(b"x", None, partition)
     assert pool.messages == 0
+
+
+@contextmanager
+def no_more_memory() -> Iterator[None]:
+    """Nothing large can be allocated."""
+    import resource
+
+    with open("/proc/self/statm", encoding="ascii") as numbers:
+        used = int(numbers.read().split()[0]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 24), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit of memory holds")
+@pytest.mark.parametrize("counted_bytes", [-1, 40])
+@pytest.mark.parametrize("before", [[], [b"before"]])
+def test_a_record_that_there_is_no_memory_for_leaves_nothing_behind(
+        twin: Any, before: list[bytes], counted_bytes: int) -> None:
+    accumulator, pool = make(twin, batch_bytes=1 << 30, message_bytes=1 << 30)
+    for value in before:
+        accumulator.append(value, None, 0)
+    if counted_bytes >= 0:
+        pool.take(1, counted_bytes)
+    counted = pool.messages, pool.bytes, pool.ahead_bytes
+    value = bytes(1 << 27)
+    with no_more_memory(), pytest.raises(MemoryError):
+        accumulator.append(value, None, 0, counted_bytes=counted_bytes)
+    assert (pool.messages, pool.bytes, pool.ahead_bytes) == counted
+    if not before:
+        assert not accumulator.open_batches.ready(math.inf)
+    accumulator.append(b"behind", None, 0)
+    opened, = accumulator.open_batches.ready(math.inf)
+    assert read(twin, opened) == [*before, b"behind"]
 
 
 def test_partitions_that_are_gone_get_no_records_and_keep_those_that_they_have(twin: Any) -> None:

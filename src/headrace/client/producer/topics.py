@@ -386,6 +386,10 @@ class TopicAccumulators:
                     self._append(accumulator, record, record.cost_bytes)
                 except KafkaException as refused:  # no such partition
                     failed.append(record.failed(info.name, refused.error))
+                except MemoryError:
+                    failed.append(record.failed(info.name, KafkaError(
+                        KafkaError._CRIT_SYS_RESOURCE, "there is no memory for the record: raise the limit of the "
+                        'process, or have less wait ("queue.buffering.max.kbytes")')))
             self.all[info.name] = accumulator
             if self._refusal is None and self._choose is None:
                 self.open[info.name] = accumulator

@@ -145,6 +145,22 @@ def test_a_partition_that_does_not_exist_fails_its_record_alone():
     assert values(around.made.open["t"]) == [b"good"]
 
 
+def test_a_record_that_there_is_no_memory_for_fails_alone(monkeypatch):
+    def no_memory_for_two(self, accumulator, record, counted_bytes):
+        if record.value == b"2":
+            raise MemoryError
+        appending(self, accumulator, record, counted_bytes)
+
+    appending = TopicAccumulators._append
+    monkeypatch.setattr(TopicAccumulators, "_append", no_memory_for_two)
+    around = topics()
+    for value in (b"1", b"2", b"3"):
+        append(around, value, partition=1, callback=print)
+    failed, = around.made.on_cluster(cluster())
+    assert (failed.message.value(), failed.message.error()) == (b"2", KafkaError._CRIT_SYS_RESOURCE)
+    assert values(around.made.open["t"]) == [b"1", b"3"]
+
+
 def test_a_record_counts_all_the_time_while_it_leaves_for_the_buffer():
     seen = []
 
