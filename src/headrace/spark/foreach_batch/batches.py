@@ -101,9 +101,17 @@ class TransactionalBatches:
             ConfigError: the frame belongs to no streaming query, or an option or a column is wrong.
             KafkaException: the transaction failed each time, or the checkpoint is older than what is in the topics.
             PySparkException: a job failed each time.
-            RuntimeError: the handler ended with SystemExit or KeyboardInterrupt.
+            RuntimeError: the handler ended with SystemExit or KeyboardInterrupt, or the query was stopped meanwhile.
         """
         stream = StreamOfBatch(frame)
+        try:
+            self._transact(frame, batch_id, stream)
+        except Exception as failed:
+            if stream.is_active:
+                raise
+            raise RuntimeError(stream.stopped_text(batch_id, _first_line(failed))) from None
+
+    def _transact(self, frame: DataFrame, batch_id: int, stream: StreamOfBatch) -> None:
         wanted = BatchMarker(stream.query_id, batch_id, offsets=stream.digest(batch_id))
         for attempt in range(1, self._options.attempts + 1):
             try:

@@ -49,6 +49,7 @@ class StreamOfBatch:
         if not self.query_id:
             raise ConfigError("headrace.spark.transactional makes a function for foreachBatch; no streaming query runs "
                               "in this thread")
+        self._run_id: str = context.getLocalProperty("spark.jobGroup.id") or ""
         self._java, self._session = attrgetter("_jvm")(context).java, attrgetter("_jsparkSession")(session)
 
     @property
@@ -56,6 +57,20 @@ class StreamOfBatch:
         """Whether the query goes on: it was not stopped."""
         found = self._execution()
         return found is not None and bool(found.isActive())
+
+    def stopped_text(self, batch_id: int, why: str) -> str:
+        """What to tell Spark of a micro-batch amid which its query was stopped, for it to see a stop and no failure.
+
+        It looks for a Java exception's name, "cancelled", and the group of the query's jobs in the text. What Python
+        tells of a cancelled job has them as well, but Spark first searches it with an expression that recurses for each
+        character: its thread ends with a StackOverflowError, a thousand lines long, and the status says "Processing".
+
+        Args:
+            batch_id: of the micro-batch.
+            why: the first line of what has ended it.
+        """
+        return (f"the query was stopped amid micro-batch {batch_id}: what of it is not in the topics is written when "
+                f"it starts again (org.apache.spark.SparkException: job group {self._run_id} cancelled; {why})")
 
     def end_offsets(self, batch_id: int) -> Offsets:
         """Where a micro-batch ends in the topics that the query reads, as Spark has logged it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from types import SimpleNamespace
 
 import pytest
@@ -38,7 +39,7 @@ class Kafka:
             monkeypatch.setattr(batches.driver_transaction, name, getattr(self, name))
         monkeypatch.setattr(batches, "StreamOfBatch", lambda frame: SimpleNamespace(
             query_id="q", is_active=self.active, end_offsets=lambda batch: {("in", 0): 10 * batch},
-            digest=lambda batch: f"up to {10 * batch}"))
+            digest=lambda batch: f"up to {10 * batch}", stopped_text="stopped amid {}: {}".format))
         settings = SimpleNamespace(get=lambda name: "127.0.0.1")
         context = SimpleNamespace(getConf=lambda: settings)
         self.frame = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=context))
@@ -190,9 +191,17 @@ def test_a_handler_that_would_end_the_process_fails_the_query_which_else_waited_
 
 def test_a_query_that_was_stopped_is_not_tried_again(kafka):
     kafka.active = False
-    with pytest.raises(PySparkException):
+    with pytest.raises(RuntimeError, match="stopped amid 3: a task failed"):
         run(kafka, failing(JOB_FAILED))
     assert kafka.calls == ["begin", "abort 1"]
+
+
+@pytest.mark.parametrize("failed", [JOB_FAILED, ValueError("the handler's own word for it")])
+def test_spark_is_told_of_a_stop_without_the_long_trace_of_the_job_that_was_cancelled(kafka, failed):
+    kafka.active = False
+    with pytest.raises(RuntimeError) as caught:
+        run(kafka, failing(failed))
+    assert "".join(traceback.format_exception(caught.value)).count("Traceback") == 1
 
 
 def test_a_failed_write_is_not_committed_although_the_handler_goes_on(kafka):

@@ -52,7 +52,7 @@ def frame(query="q", active=True, logged=None):
     java = SimpleNamespace(util=SimpleNamespace(UUID=SimpleNamespace(fromString="uuid of {}".format)))
     shared = SimpleNamespace(activeStreamingQueries=lambda: queries)
     context = SimpleNamespace(_jvm=SimpleNamespace(java=java),
-                              getLocalProperty={"sql.streaming.queryId": query}.get)
+                              getLocalProperty={"sql.streaming.queryId": query, "spark.jobGroup.id": "run-1"}.get)
     session = SimpleNamespace(sparkContext=context, _jsparkSession=SimpleNamespace(sharedState=lambda: shared))
     return SimpleNamespace(sparkSession=session)
 
@@ -108,3 +108,9 @@ def test_a_session_without_a_jvm_is_refused_with_the_remedy():
 def test_a_frame_of_no_query_is_refused():
     with pytest.raises(ConfigError, match="no streaming query runs in this thread"):
         StreamOfBatch(frame(query=None))
+
+
+def test_a_stop_is_told_in_the_words_by_which_spark_knows_one():
+    text = StreamOfBatch(frame()).stopped_text(7, "An error occurred while calling o9.save.")
+    assert all(word in text for word in ("micro-batch 7", "org.apache.spark.SparkException", "run-1", "cancelled"))
+    assert "py4j.protocol.Py4JJavaError" not in text
