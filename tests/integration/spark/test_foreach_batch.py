@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections import Counter
 
 import pytest
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
+
+import pyarrow
 
 import headrace.spark
 from headrace import Consumer, TopicPartition
@@ -37,6 +41,13 @@ def run(spark, brokers, source, checkpoint, handler, read=None, **options):
 def committed(spark, brokers, topic):
     frame = spark.read.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", topic).load()
     return Counter(int(bytes(row.value)) for row in frame.select("value").collect())
+
+
+def eventually(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
 
 
 def test_several_writes_and_the_offsets_of_the_source_are_one_transaction_that_is_tried_again(
@@ -69,6 +80,38 @@ def test_several_writes_and_the_offsets_of_the_source_are_one_transaction_that_i
     assert calls == {0: 1, 1: 2}
     assert committed(spark, brokers, even) == Counter(range(0, COUNT, 2))
     assert "@from" in json.loads((tmp_path / "q1/offsets/1").read_text().splitlines()[-1])
+
+
+def test_a_query_that_is_stopped_amid_a_write_ends_as_stopped_and_goes_on_later(
+    spark, brokers, filled, make_topic, tmp_path
+):
+    """Spark's thread ended with a StackOverflowError over the trace of the job that the stop had cancelled."""
+    from pyspark.sql import functions
+
+    target, writing = make_topic(2), threading.Event()
+
+    @functions.arrow_udf("binary")
+    def asleep(values: pyarrow.Array) -> pyarrow.Array:
+        time.sleep(60)
+        return values
+
+    def write(rows, batch_id, sink):
+        rows = rows.select("value") if writing.is_set() else rows.select(asleep("value").alias("value"))
+        writing.set()
+        sink.write(rows, topic=target)
+
+    frame = spark.readStream.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", filled)
+    given = {"kafka.bootstrap.servers": brokers, "sinkId": tmp_path.name}
+    query = (frame.option("startingOffsets", "earliest").load().writeStream
+             .foreachBatch(headrace.spark.transactional(given, write)).option("checkpointLocation", str(tmp_path / "c"))
+             .start())
+    assert eventually(lambda: writing.is_set() or not query.isActive)
+    context = spark.sparkContext.statusTracker()
+    assert eventually(lambda: context.getJobIdsForGroup(str(query.runId)))
+    query.stop()
+    assert (query.exception(), query.status["message"]) == (None, "Stopped")
+    run(spark, brokers, filled, tmp_path / "c", write, sinkId=tmp_path.name)
+    assert committed(spark, brokers, target) == Counter(range(COUNT))
 
 
 def test_offsets_are_found_in_a_log_that_has_sources_by_name_too(spark, brokers, filled, make_topic, tmp_path):
