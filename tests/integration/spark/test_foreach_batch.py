@@ -16,6 +16,7 @@ import pyarrow
 
 import headrace.spark
 from headrace import Consumer, TopicPartition
+from tests.support.real_kafka import until
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
@@ -41,13 +42,6 @@ def run(spark, brokers, source, checkpoint, handler, read=None, **options):
 def committed(spark, brokers, topic):
     frame = spark.read.format("headrace").option("kafka.bootstrap.servers", brokers).option("subscribe", topic).load()
     return Counter(int(bytes(row.value)) for row in frame.select("value").collect())
-
-
-def eventually(condition, seconds=60):
-    end = time.monotonic() + seconds
-    while not (found := condition()) and time.monotonic() < end:
-        time.sleep(0.05)
-    return found
 
 
 def test_several_writes_and_the_offsets_of_the_source_are_one_transaction_that_is_tried_again(
@@ -105,9 +99,9 @@ def test_a_query_that_is_stopped_amid_a_write_ends_as_stopped_and_goes_on_later(
     query = (frame.option("startingOffsets", "earliest").load().writeStream
              .foreachBatch(headrace.spark.transactional(given, write)).option("checkpointLocation", str(tmp_path / "c"))
              .start())
-    assert eventually(lambda: writing.is_set() or not query.isActive)
-    context = spark.sparkContext.statusTracker()
-    assert eventually(lambda: context.getJobIdsForGroup(str(query.runId)))
+    until(lambda: writing.is_set() or not query.isActive, 60)
+    tracker = spark.sparkContext.statusTracker()
+    until(lambda: tracker.getJobIdsForGroup(str(query.runId)), 60)
     query.stop()
     assert (query.exception(), query.status["message"]) == (None, "Stopped")
     run(spark, brokers, filled, tmp_path / "c", write, sinkId=tmp_path.name)
