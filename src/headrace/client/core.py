@@ -235,7 +235,7 @@ class ClientCore:
                 raise KafkaException(KafkaError(error.code(), f"{spent}: {error.str()}", error.fatal(),
                                                 error.retriable(), maybe_applied=error.maybe_applied))
             self.refresh_metadata()  # the brokers may have moved, and only the bootstrap servers be there
-            await asyncio.sleep(wait_s)
+            await self.pause(wait_s)
             self.check_open(closed_text)
 
     async def list_topics(self, topic: str | None, timeout_s: float) -> ClusterMetadata:
@@ -302,6 +302,16 @@ class ClientCore:
         made.add_done_callback(self._waiting.discard)
         return made
 
+    async def pause(self, wait_s: float) -> None:
+        """Wait between two attempts: until the time is up, the client is closed, or brokers refuse it."""
+        if self._unusable is None:
+            over = self.future()
+            await asyncio.wait((over,), timeout=wait_s)
+            if over.done():
+                over.exception()  # what comes next says it
+            else:
+                over.cancel()
+
     def fail_waiting(self, error: Exception) -> None:
         """Let all calls that wait for brokers raise: there is nothing to wait for. On the loop."""
         for waiting in [future for future in self._waiting if not future.done()]:
@@ -330,7 +340,7 @@ class ClientCore:
             assert error is not None
             if error.code() not in ELECTING or self._clock() + wait_s >= end:
                 raise KafkaException(error)
-            await asyncio.sleep(wait_s)
+            await self.pause(wait_s)
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
         """Log in with another user and password from now on. From any thread.

@@ -214,6 +214,30 @@ def test_who_waits_for_an_answer_hears_that_the_client_was_closed_before_or_afte
     run(ScriptedBroker(**NODES), work)
 
 
+@pytest.mark.parametrize("asked", ["a request", "a coordinator"])
+def test_who_waits_between_two_attempts_hears_at_once_that_the_client_was_closed(asked: str) -> None:
+    broker = ScriptedBroker(**NODES)
+    broker.on(FindCoordinatorRequest, lambda frame: FindCoordinatorResponse(
+        coordinators=[Coordinator(key="g", error_code=15)]) if frame.version >= 4 else
+        FindCoordinatorResponse(error_code=15))
+
+    async def work(core: ClientCore) -> None:
+        await core.wait_for_metadata(lambda cluster: True, 5)
+        if asked == "a request":
+            broker.on(ListGroupsRequest, HANG_UP)
+            waiting = asyncio.create_task(core.request(ANY_NODE, ListGroupsRequest(), 600))
+        else:
+            waiting = asyncio.create_task(core.coordinator(0, "g", 600))
+        await asyncio.sleep(0.2)
+        began = time.monotonic()
+        await core.close()
+        with pytest.raises(ClientClosedError):
+            await asyncio.wait_for(waiting, 5)
+        assert time.monotonic() - began < 1
+
+    run(broker, work, **{"retry.backoff.ms": 60_000, "retry.backoff.max.ms": 60_000})
+
+
 def test_a_coordinator_is_asked_for_again_while_one_is_being_elected() -> None:
     broker = ScriptedBroker(**NODES)
 

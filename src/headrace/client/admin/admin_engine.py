@@ -299,7 +299,7 @@ class AdminEngine:
                 late_ones: Any = {key: _late(error) for key, error in errors.items()}
                 return {**results, **late_ones, **settled}
             self._core.refresh_metadata()
-            await asyncio.sleep(wait_s)
+            await self._core.pause(wait_s)
 
 
 def _moved(error: KafkaError) -> bool:
