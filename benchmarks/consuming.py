@@ -162,9 +162,8 @@ class Run:
 
     def __init__(self, arguments: argparse.Namespace, broker: brokers.Broker) -> None:
         self.arguments, self.broker = arguments, broker
-        wanted = [row for row in ROWS if not arguments.rows or any(part in row.name for part in arguments.rows)]
-        self.rows = wanted
-        self.ways = list(dict.fromkeys(way for row in wanted for way in (row.way, row.peer)))
+        self.rows = report.chosen(ROWS, arguments.rows, lambda row: row.name)
+        self.ways = list(dict.fromkeys(way for row in self.rows for way in (row.way, row.peer)))
         self.ways += FLOORS
         self.samples: dict[Way, list[Sample]] = {way: [] for way in self.ways}
 

@@ -248,7 +248,7 @@ class Run:
     def __init__(self, arguments: argparse.Namespace, broker: brokers.Broker) -> None:
         self.arguments = arguments
         self.broker = broker
-        self.rows = [row for row in ROWS if not arguments.rows or any(part in row.name for part in arguments.rows)]
+        self.rows = report.chosen(ROWS, arguments.rows, lambda row: row.name)
         self.ways: dict[Measured, Way] = {}
         for row in self.rows:
             for client, way in ((OURS, row.ours), row.against):

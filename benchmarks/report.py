@@ -13,8 +13,21 @@ from typing import Any, TypeVar
 from benchmarks.measure import Sample
 
 _Key = TypeVar("_Key")
+_Row = TypeVar("_Row")
 
 DIRECTORY = Path(__file__).parents[1] / ".benchmarks"
+
+
+def chosen(rows: Sequence[_Row], parts: Sequence[str], name_of: Callable[[_Row], str]) -> list[_Row]:
+    """The rows that have one of the texts in their name; all when no text is given.
+
+    Raises:
+        SystemExit: no row has one of them in its name.
+    """
+    for part in parts:
+        if not any(part in name_of(row) for row in rows):
+            sys.exit(f"no row has {part!r} in its name; there are: {'; '.join(map(name_of, rows))}")
+    return [row for row in rows if not parts or any(part in name_of(row) for part in parts)]
 
 
 def measure_in_turns(samples: Mapping[_Key, list[dict[str, float]]], rounds: int, actions: Sequence[str],

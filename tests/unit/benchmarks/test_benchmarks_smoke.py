@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, loops
+from benchmarks import compare, loops, report
 
 ROOT = Path(__file__).parents[3]
 CASES = {
@@ -55,3 +55,10 @@ def test_a_row_is_compared_round_by_round_so_that_a_slow_round_of_both_changes_n
     row.old = [{"cpu": 1.0}, {"cpu": 10.0}, {"cpu": 1.0}]
     row.new = [{"cpu": 1.1}, {"cpu": 11.0}, {"cpu": 0.5}]
     assert row.ratios() == {"cpu": pytest.approx(1.1)}
+
+
+def test_a_text_that_is_in_no_rows_name_is_told_with_the_names_that_there_are() -> None:
+    assert report.chosen(["100 B", "1 KB"], ["KB"], str) == ["1 KB"]
+    assert report.chosen(["100 B", "1 KB"], [], str) == ["100 B", "1 KB"]
+    with pytest.raises(SystemExit, match="no row has 'plain' in its name; there are: 100 B; 1 KB"):
+        report.chosen(["100 B", "1 KB"], ["KB", "plain"], str)
