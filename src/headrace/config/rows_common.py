@@ -83,6 +83,11 @@ COMMON_ROWS = (
              choices=("", "default", "oidc"),
              kip="KIP-768"),
     Property("sasl.oauthbearer.token.endpoint.url", "str", "", "Where to get tokens with oidc.", kip="KIP-768"),
+    Property("sasl.oauthbearer.metadata.authentication.type", "enum", "none", "Who says, with oidc, who this client "
+             "is, so that it needs no secret. azure_imds: the metadata service of an Azure machine, whose address is "
+             "the endpoint's default. aws_iam: AWS, by the role of the machine, pod or function (needs "
+             "headrace[oauthbearer-aws]). Both are told what they need by sasl.oauthbearer.config.",
+             choices=("none", "azure_imds", "aws_iam")),
     Property("sasl.oauthbearer.grant.type", "enum", "client_credentials", "How a token is asked for: with client id "
              "and secret, or an assertion in the secret's place (KIP-1258), or with nothing but an assertion "
              "(jwt-bearer).", choices=GRANTS, kip="KIP-1139"),
@@ -122,9 +127,12 @@ COMMON_ROWS = (
     Property("sasl.oauthbearer.assertion.claim.jti.include", "bool", False, "Give each assertion an id of its own, so "
              "that none can be used twice.", kip="KIP-1139"),
     Property("sasl.oauthbearer.extensions", "str", "", "SASL extensions for the broker: name=value, separated by "
-             "commas.", kip="KIP-342"),
+             "commas; a comma within a value has a backslash in front.", kip="KIP-342"),
     Property("sasl.oauthbearer.config", "secret", "", "Given to oauth_cb; or what an unsecured token shall say: "
-             "`principal=alice scope=a,b lifeSeconds=3600 extension_name=value`."),
+             "`principal=alice scope=a,b lifeSeconds=3600 extension_name=value`; or with azure_imds "
+             "`query=api-version=2018-02-01&resource=...&client_id=...`; or with aws_iam "
+             "`region=...,audience=...` and possibly `duration_seconds=`, `signing_algorithm=`, `sts_endpoint=`, "
+             "`tag_NAME=`."),
     Property("enable.sasl.oauthbearer.unsecure.jwt", "bool", False, "Make unsigned tokens, for tests only."),
     Property("https.ca.location", "str", "", "File or directory of CA certificates in PEM for the token endpoint; the "
              "system's own when empty or `probe`."),

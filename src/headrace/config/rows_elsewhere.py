@@ -21,7 +21,6 @@ _NO_JVM = "there is no JVM"
 _TICKETS = "a ticket is got with sasl.kerberos.keytab when a connection needs one, or is in the ticket cache"
 _RENEWED = "a token is got anew when sasl.login.refresh.window.factor of its life is over and a connection needs one"
 _CHECKED_BY_BROKERS = "a token is checked by the brokers, not by this client"
-_OTHER_TOKENS = "tokens are got with a secret or an assertion: give oauth_cb for another way"
 _NO_OFFSET_FILES = "offsets lie with the brokers"
 _ALWAYS_ASKED = "brokers are always asked which versions they speak"
 _SAMPLES = "statistics cover the last 1,000 requests"
@@ -112,8 +111,6 @@ _ROWS = (
     _row("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", "int", _CHECKED_BY_BROKERS, low=0),
     _row("sasl.oauthbearer.jwt.validator.class", "str", f"Java's classes cannot be loaded; {_CHECKED_BY_BROKERS}",
          only=(f"{_OAUTH}DefaultJwtValidator", f"{_OAUTH}ClientJwtValidator")),
-    _row("sasl.oauthbearer.metadata.authentication.type", "enum", _OTHER_TOKENS,
-         choices=("none", "azure_imds", "aws_iam"), only=("none",)),
     _row("sasl.oauthbearer.scope.claim.name", "str", _CHECKED_BY_BROKERS),
     _row("sasl.oauthbearer.sub.claim.name", "str", _CHECKED_BY_BROKERS),
     _row("socket.blocking.max.ms", "int", "sockets never block", low=1, high=60_000),

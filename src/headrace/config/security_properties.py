@@ -92,22 +92,38 @@ def _check_password(mechanism: str, values: Mapping[str, Any]) -> None:
 
 
 def _check_oauth(given: Mapping[str, Any], values: dict[str, Any]) -> None:
+    from headrace.config.named_values import IDENTITY
+
     callback, unsecured = values["oauth_cb"] is not None, values["enable.sasl.oauthbearer.unsecure.jwt"]
-    endpoint = values["sasl.oauthbearer.token.endpoint.url"]
+    endpoint, identity = values["sasl.oauthbearer.token.endpoint.url"], values[IDENTITY]
     if not values["sasl.oauthbearer.method"]:
-        values["sasl.oauthbearer.method"] = "oidc" if endpoint and not callback and not unsecured else "default"
+        asked = (endpoint or identity != "none") and not callback and not unsecured
+        values["sasl.oauthbearer.method"] = "oidc" if asked else "default"
     if values["sasl.oauthbearer.method"] == "oidc":
         if callback or unsecured:
             other = "oauth_cb" if callback else "enable.sasl.oauthbearer.unsecure.jwt"
             raise ConfigError(f'"{other}" and "sasl.oauthbearer.method": "oidc" exclude each other: give one of them')
-        _settle_grant(given, values)
-        if not _is_address(endpoint):
+        if identity == "none":
+            _settle_grant(given, values)
+        else:
+            _check_identity(identity, values)
+        if endpoint and not _is_address(endpoint):
             raise ConfigError('"sasl.oauthbearer.token.endpoint.url" is no address: expected https://host/path')
     elif callback and unsecured:
         raise ConfigError('"oauth_cb" and "enable.sasl.oauthbearer.unsecure.jwt" exclude each other: give one of them')
     elif not callback and not unsecured:
         raise ConfigError('SASL mechanism OAUTHBEARER needs a source of tokens: "oauth_cb", or '
                           '"sasl.oauthbearer.method": "oidc" with "sasl.oauthbearer.token.endpoint.url"')
+
+
+def _check_identity(identity: str, values: Mapping[str, Any]) -> None:
+    from headrace.config.named_values import AWS_IAM, IDENTITY, aws_identity, azure_query
+
+    if identity == AWS_IAM:
+        aws_identity(values["sasl.oauthbearer.config"])
+    elif not azure_query(values["sasl.oauthbearer.config"]) and not values["sasl.oauthbearer.token.endpoint.url"]:
+        raise ConfigError(f'"sasl.oauthbearer.config" is missing: "{IDENTITY}": "{identity}" needs '
+                          'query=api-version=...&resource=..., or "sasl.oauthbearer.token.endpoint.url" with all of it')
 
 
 def _settle_grant(given: Mapping[str, Any], values: dict[str, Any]) -> None:
@@ -200,7 +216,9 @@ def _read_jaas(values: dict[str, Any]) -> None:
 
 
 def _read_oauth_options(options: Mapping[str, str], values: dict[str, Any]) -> None:
-    extensions = [f"{name.removeprefix('extension_')}={value}" for name, value in options.items()
+    from headrace.config.named_values import escaped
+
+    extensions = [f"{name.removeprefix('extension_')}={escaped(value)}" for name, value in options.items()
                   if name.startswith("extension_")]
     if extensions and not values["sasl.oauthbearer.extensions"]:
         values["sasl.oauthbearer.extensions"] = ",".join(extensions)

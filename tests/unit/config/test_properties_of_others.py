@@ -35,8 +35,6 @@ REFUSED = {
     ("queuing.strategy", "lifo"): "records stay in order",
     ("sasl.oauthbearer.allow.unverified.audience", "true"): "a token is checked by the brokers",
     ("sasl.oauthbearer.allow.unverified.issuer", "true"): "a token is checked by the brokers",
-    ("sasl.oauthbearer.metadata.authentication.type", "azure_imds"): "give oauth_cb",
-    ("sasl.oauthbearer.metadata.authentication.type", "aws_iam"): "give oauth_cb",
     ("transaction.two.phase.commit.enable", "true"): "transactions end with the client that began them",
 }
 HARMLESS = {

@@ -40,10 +40,11 @@ def test_the_options_of_each_of_java_s_modules_are_taken_over() -> None:
     assert scram["sasl.scram.tokenauth"] is True
     oauth = config(**SASL, **{
         "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "https://h/t", "sasl.jaas.config":
-        'x.OAuthBearerLoginModule required clientId="i" clientSecret="s" scope="a b" extension_logicalCluster="lkc";'})
+        'x.OAuthBearerLoginModule required clientId="i" clientSecret="s" scope="a b" extension_logicalCluster="lkc" '
+        'extension_identityPoolId="p-1,p-2";'})
     assert oauth["sasl.oauthbearer.method"] == "oidc"
     assert [oauth[f"sasl.oauthbearer.{name}"] for name in ("client.id", "client.secret", "scope", "extensions")] == [
-        "i", "s", "a b", "logicalCluster=lkc"]
+        "i", "s", "a b", r"logicalCluster=lkc,identityPoolId=p-1\,p-2"]
     unsecured = config(**SASL, **{"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config":
                                   'x.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="alice" '
                                   'unsecuredLoginLifetimeSeconds="60";'})

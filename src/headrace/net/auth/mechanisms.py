@@ -60,12 +60,17 @@ def _password(name: str, config: Mapping[str, Any]) -> MechanismSource:
 
 
 def _oauth(config: Mapping[str, Any], clock: Clock, jitter: Callable[[], float]) -> MechanismSource:
+    from headrace.config.named_values import AWS_IAM, IDENTITY, named_values
     from headrace.machines.cluster.sasl.oauthbearer import OAuthBearer
-    from headrace.net.auth.tokens import TokenSource, from_callback, parse_extensions, unsecured
+    from headrace.net.auth.tokens import TokenSource, from_callback, unsecured
 
-    extensions = parse_extensions(config["sasl.oauthbearer.extensions"])
+    extensions = named_values(config["sasl.oauthbearer.extensions"])
     OAuthBearer("t", extensions)  # what cannot be sent shows now
-    if config["sasl.oauthbearer.method"] == "oidc":
+    if config["sasl.oauthbearer.method"] == "oidc" and config[IDENTITY] == AWS_IAM:
+        from headrace.net.auth.web_identity import web_identity
+
+        fetch = web_identity(config, extensions)
+    elif config["sasl.oauthbearer.method"] == "oidc":
         from headrace.net.auth.oidc import token_endpoint
 
         fetch = token_endpoint(config, extensions)

@@ -1,7 +1,9 @@
-"""Tokens from an OpenID Connect token endpoint: for a client's secret, or for an assertion of who it is.
+"""Tokens from an OpenID Connect token endpoint: for a client's secret, or for an assertion of who it is; or from the
+metadata service of an Azure machine, which knows who runs there.
 
 One attempt here is one HTTP request; `net.auth.tokens` decides when there is another. Source: RFC 6749 section 4.4,
-RFC 7523, KIP-768, KIP-1139, KIP-1258 (Java: `HttpJwtRetriever`). Read next: `net.auth.assertions`.
+RFC 7523, KIP-768, KIP-1139, KIP-1258 (Java: `HttpJwtRetriever`), librdkafka's ``azure_imds``. Read next:
+`net.auth.assertions`.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ import json
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, quote_plus, unquote, urlencode, urlsplit
 
+from headrace.config.named_values import AZURE_IMDS, IDENTITY, azure_query
 from headrace.config.security_properties import JWT_BEARER, by_assertion
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.machines.cluster.sasl.exchange import one_line, refused
@@ -25,15 +29,39 @@ from headrace.net.auth.tokens import Token, jwt_expiry
 __all__ = ["token_endpoint"]
 
 _MOST_REPLY_BYTES = 1_048_576
+_MOST_DIGITS = 12
 _OK, _TOO_MANY, _SERVER_FAILS = 200, 429, 500
 _ELSEWHERE = (*range(300, 400), 404, 405, 410)
 """Statuses that say that the endpoint is not there; nobody is followed, for the secret goes to one address."""
 
 _OF_SECRETS = '"sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret" and "sasl.oauthbearer.scope"'
 _OF_ASSERTIONS = 'what "sasl.oauthbearer.assertion.*" says and signs with, and "sasl.oauthbearer.scope"'
+_OF_MACHINES = '"sasl.oauthbearer.config": "query=...", and that this machine has the identity'
+_AZURE = "http://169.254.169.254/metadata/identity/oauth2/token"
 _JWT_OF_A_CLIENT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _SHOWN_ONCE = ("assertion", "client_assertion")
 """Fields of a form that let whoever sees them in."""
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What an endpoint is asked.
+
+    Attributes:
+        method: of HTTP.
+        url: where it is.
+        headers: of all requests.
+        form_of: makes the form of each; None where there is none.
+        by_proxy: by way of the environment's proxy, if there is one for the URL.
+        advice: what is to be looked at when it is refused.
+    """
+
+    method: str
+    url: SplitResult
+    headers: dict[str, str]
+    form_of: Callable[[], dict[str, str]] | None
+    by_proxy: bool
+    advice: str
 
 
 def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> Callable[[], Awaitable[Token]]:
@@ -43,12 +71,11 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
         ConfigError: the CA certificates, or what an assertion is made of, cannot be loaded.
         DependencyError: an assertion is to be signed and the package cryptography is not installed.
     """
-    url = urlsplit(config["sasl.oauthbearer.token.endpoint.url"])
+    asked = _of_azure(config) if config[IDENTITY] == AZURE_IMDS else _of_a_client(config)
+    url = asked.url
     tls = None if url.scheme != "https" else RenewedContext(
         lambda: trusting_context(config, "https.ca.location", "https.ca.pem"), [config["https.ca.location"]])
-    headers, form_of = _request(config)
     secret = config["sasl.oauthbearer.client.secret"]
-    advice = _OF_ASSERTIONS if by_assertion(config) else _OF_SECRETS
     by_grant_alone = config["sasl.oauthbearer.grant.type"] == JWT_BEARER
     target = (url.path or "/") + (f"?{url.query}" if url.query else "")
     where = f"{url.hostname}{f':{url.port}' if url.port else ''}{url.path}"
@@ -57,20 +84,20 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
     def ask() -> tuple[int, bytes, dict[str, str]]:
         from http.client import HTTPConnection, HTTPSConnection  # slow to import
 
-        form = form_of()
-        proxy = _proxy_of(url)
+        form = asked.form_of() if asked.form_of is not None else {}
+        proxy = _proxy_of(url) if asked.by_proxy else None
         host, port = (url.hostname or "", url.port) if proxy is None else (proxy.hostname or "", proxy.port or 1080)
         connection = HTTPConnection(host, port, timeout=dial_s) if tls is None else \
             HTTPSConnection(host, port, timeout=dial_s, context=tls())
-        sent_to, sent = target, headers
+        sent_to, sent = target, asked.headers
         if proxy is not None and tls is None:
-            sent_to, sent = f"http://{url.netloc}{target}", headers | _login(proxy)
+            sent_to, sent = f"http://{url.netloc}{target}", sent | _login(proxy)
         elif proxy is not None:
             connection.set_tunnel(url.hostname or "", url.port, _login(proxy))
         try:
             connection.connect()
             connection.sock.settimeout(read_s)
-            connection.request("POST", sent_to, urlencode(form), sent)
+            connection.request(asked.method, sent_to, urlencode(form) if form else None, sent)
             reply = connection.getresponse()
             return reply.status, reply.read(_MOST_REPLY_BYTES), form
         finally:
@@ -92,10 +119,24 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
                                                         "that it can be reached") from None
         if status != _OK:
             hidden = [secret, *(form[name] for name in _SHOWN_ONCE if name in form)]
-            raise _refusal(where, status, _fields(body), hidden, advice)
+            raise _refusal(where, status, _fields(body), hidden, asked.advice)
         return _token(where, _fields(body), extensions, or_identity=by_grant_alone)
 
     return fetch
+
+
+def _of_azure(config: Mapping[str, Any]) -> _Question:
+    """It is on the machine itself, where no proxy leads: that would ask for a token of its own."""
+    url = urlsplit(config["sasl.oauthbearer.token.endpoint.url"] or _AZURE)
+    query = "&".join(filter(None, (url.query, azure_query(config["sasl.oauthbearer.config"]))))
+    return _Question("GET", url._replace(query=query), {"Metadata": "true", "Accept": "application/json"}, None,
+                     by_proxy=False, advice=_OF_MACHINES)
+
+
+def _of_a_client(config: Mapping[str, Any]) -> _Question:
+    headers, form_of = _request(config)
+    return _Question("POST", urlsplit(config["sasl.oauthbearer.token.endpoint.url"]), headers, form_of, by_proxy=True,
+                     advice=_OF_ASSERTIONS if by_assertion(config) else _OF_SECRETS)
 
 
 def _request(config: Mapping[str, Any]) -> tuple[dict[str, str], Callable[[], dict[str, str]]]:
@@ -178,10 +219,16 @@ def _token(where: str, answer: Mapping[str, Any], extensions: Mapping[str, str],
     now = time.time()
     expires_at = jwt_expiry(value)
     if expires_at is None:
-        life_s = answer.get("expires_in")
         # A token that does not say how long it lives is used once.
-        expires_at = now + (float(life_s) if isinstance(life_s, (int, float)) and life_s > 0 else 1.0)
+        expires_at = now + (_life_s(answer.get("expires_in")) or 1.0)
     return Token(value, expires_at, extensions)
+
+
+def _life_s(said: object) -> float:
+    """Seconds, which Azure says as text; 0 where nothing is said that makes sense."""
+    if isinstance(said, str) and said.isascii() and said.isdecimal():
+        said = int(said[:_MOST_DIGITS])
+    return float(said) if isinstance(said, (int, float)) and said > 0 else 0.0
 
 
 def _failed(code: int, where: str, why: str) -> KafkaException:

@@ -26,7 +26,7 @@ from headrace.machines.cluster.sasl.exchange import one_line, refused
 from headrace.net.timers import Clock
 
 __all__ = [
-    "Token", "TokenSource", "from_callback", "jwt_expiry", "parse_extensions", "unsecured", "unsecured_token",
+    "Token", "TokenSource", "from_callback", "jwt_expiry", "unsecured", "unsecured_token",
 ]
 
 _JWT_PARTS = 3
@@ -112,18 +112,6 @@ class TokenSource:
         if self._token is None or self._token.expires_at <= self._wall():
             assert self._error is not None
             raise self._error.with_traceback(None)  # else it remembers the frames of each call that it failed
-
-
-def parse_extensions(text: str) -> dict[str, str]:
-    """``name=value,name=value`` as a mapping.
-
-    Raises:
-        ConfigError: it is not of this form.
-    """
-    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    if not all(name.strip() and sign for name, sign, _ in pairs):
-        raise ConfigError('"sasl.oauthbearer.extensions" cannot be read: expected name=value,name=value')
-    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def from_callback(

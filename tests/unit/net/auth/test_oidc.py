@@ -170,6 +170,41 @@ def test_a_proxy_that_the_environment_names_is_asked_for_the_way(
     assert (len(Proxy.seen), len(Endpoint.seen)) == (2, 2)
 
 
+def test_a_machine_of_azure_is_asked_without_a_proxy_and_says_as_text_how_long_a_token_lives(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    asked: list[str] = []
+
+    class Machine(Endpoint):
+        def do_GET(self) -> None:
+            asked.append(f"{self.path} {self.headers['Metadata']}")
+            self.send_response(self.status)
+            self.end_headers()
+            self.wfile.write(self.body)
+
+    Endpoint.status, Endpoint.body = 200, b'{"access_token": "opaque", "expires_in": "3599"}'
+    with HTTPServer(("127.0.0.1", 0), Machine) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            config = Config(ADMIN, {
+                "bootstrap.servers": "broker:9092", "security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER",
+                "sasl.oauthbearer.metadata.authentication.type": "azure_imds",
+                "sasl.oauthbearer.config": "query=resource=r",
+                "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{server.server_address[1]}/token"})
+            token = asyncio.run(token_endpoint(config, {})())  # type: ignore[arg-type]
+            Endpoint.status, Endpoint.body = 400, b'{"error": "invalid_request", "error_description": "no identity"}'
+            with pytest.raises(KafkaException, match=r'status 400 \(invalid_request no identity\): check .*query=\.'):
+                asyncio.run(token_endpoint(config, {})())  # type: ignore[arg-type]
+        finally:
+            server.shutdown()
+            thread.join()
+    assert asked == ["/token?resource=r true"] * 2
+    assert token.value == "opaque"
+    assert 3590 < token.expires_at - time.time() <= 3599
+
+
 def test_a_proxy_of_another_kind_is_refused_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1")
     with pytest.raises(KafkaException, match=r"the environment's proxy is one for socks5, and must be http://HOST:PORT"):

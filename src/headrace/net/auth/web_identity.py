@@ -1,0 +1,101 @@
+"""Tokens in which AWS says who this client is: by the role of its machine, pod or function, without a secret.
+
+One attempt here is one request; `net.auth.tokens` decides when there is another. Where AWS's credentials come from is
+botocore's matter: its variables, files and metadata services. Source: AWS STS, GetWebIdentityToken; librdkafka's
+``aws_iam``. Read next: `config.named_values`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
+
+from headrace.config.named_values import AWS_IAM, IDENTITY, AwsIdentity, aws_identity
+from headrace.errors import DependencyError, KafkaError, KafkaException
+from headrace.machines.cluster.sasl.exchange import one_line, refused
+from headrace.net.auth.tokens import Token
+
+__all__ = ["web_identity"]
+
+_NEEDED = (f'"{IDENTITY}": "{AWS_IAM}" needs the package botocore, 1.42.25 or later: '
+           "pip install 'headrace[oauthbearer-aws]'")
+_TOO_MANY, _SERVER_FAILS = 429, 500
+_SLOW_DOWN = ("Throttling", "ThrottlingException", "RequestLimitExceeded")
+"""Codes of refusals that pass by."""
+
+
+def web_identity(config: Mapping[str, Any], extensions: Mapping[str, str]) -> Callable[[], Awaitable[Token]]:
+    """What gets one token from AWS.
+
+    Raises:
+        ConfigError: "sasl.oauthbearer.config" does not say for whom the token is.
+        DependencyError: the package botocore is not installed.
+    """
+    if find_spec("botocore") is None:
+        raise DependencyError(_NEEDED)
+    service = _SecurityTokenService(aws_identity(config["sasl.oauthbearer.config"]), (
+        config["sasl.login.connect.timeout.ms"] / 1000.0, config["sasl.login.read.timeout.ms"] / 1000.0))
+
+    async def fetch() -> Token:
+        value, expires_at = await asyncio.get_running_loop().run_in_executor(None, service.ask)
+        return Token(value, expires_at, extensions)
+
+    return fetch
+
+
+class _SecurityTokenService:
+    """AWS's side, called from a thread: making botocore's client takes a good part of a second."""
+
+    def __init__(self, identity: AwsIdentity, timeouts_s: tuple[float, float]) -> None:
+        self._identity, self._timeouts_s = identity, timeouts_s
+
+    @cached_property
+    def _client(self) -> Any:
+        from botocore.config import Config
+        from botocore.session import Session
+
+        session, identity = Session(), self._identity
+        if identity.debug:
+            session.set_stream_logger("botocore", logging.DEBUG)
+        dial_s, read_s = self._timeouts_s
+        return session.create_client(
+            "sts", region_name=identity.region, endpoint_url=identity.sts_endpoint,
+            config=Config(connect_timeout=dial_s, read_timeout=read_s, retries={"total_max_attempts": 1}))
+
+    def ask(self) -> tuple[str, float]:
+        """A token, and when it expires in seconds since the epoch.
+
+        Raises:
+            KafkaException: `_AUTHENTICATION` when AWS gives none, `_TRANSPORT` when it does not answer.
+        """
+        from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
+
+        identity = self._identity
+        tags = {"Tags": [{"Key": name, "Value": value} for name, value in identity.tags.items()]}
+        try:
+            if not hasattr(self._client, "get_web_identity_token"):
+                raise refused(_NEEDED)  # an older botocore
+            answer = self._client.get_web_identity_token(
+                Audience=[identity.audience], SigningAlgorithm=identity.signing_algorithm,
+                DurationSeconds=identity.duration_seconds, **(tags if identity.tags else {}))
+            return answer["WebIdentityToken"], answer["Expiration"].timestamp()
+        except ClientError as error:
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            code = error.response.get("Error", {}).get("Code", "")
+            passes = status >= _SERVER_FAILS or status == _TOO_MANY or code in _SLOW_DOWN
+            raise _failed(KafkaError._TRANSPORT if passes else KafkaError._AUTHENTICATION, error) from None
+        except (HTTPClientError, ConnectionError) as error:
+            raise _failed(KafkaError._TRANSPORT, error) from None
+        except KafkaException:
+            raise
+        except Exception as error:  # of many classes: no credentials, a region or URL that is none, an odd answer
+            raise _failed(KafkaError._AUTHENTICATION, error) from None
+
+
+def _failed(code: int, error: Exception) -> KafkaException:
+    why = one_line(str(error)) or type(error).__name__
+    return KafkaException(KafkaError(code, f"no OAuth token from AWS: {why}"))
