@@ -236,6 +236,8 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._transport.write(b"".join(parts))
             return
         for part in parts:
+            if self._transport.is_closing():  # the client went away amid its reply
+                break
             self._transport.write(part)
 
     def _refuse_version(self, unsupported: UnsupportedRequest) -> None:

@@ -107,28 +107,65 @@ class Transport(asyncio.Transport):
         return False
 
 
+def connected(site: Site, transport: asyncio.Transport) -> ClientConnection:
+    connection = ClientConnection(site.cluster, Listener(1), site.clock)
+    connection.connection_made(transport)
+    return connection
+
+
+def feed(connection: ClientConnection, request: Request, version: int) -> None:
+    frame = b"".join(encode_request(request, version, 1, "c"))
+    while frame:
+        room = connection.get_buffer(len(frame))
+        taken = min(len(room), len(frame))
+        room[:taken] = frame[:taken]
+        connection.buffer_updated(taken)
+        frame = frame[taken:]
+
+
+def fetch(partitions: int, most_bytes: int) -> FetchRequest:
+    return FetchRequest(max_wait_ms=5000, min_bytes=1, max_bytes=most_bytes, topics=[FetchTopic(topic="t", partitions=[
+        FetchPartition(partition=number, fetch_offset=0, partition_max_bytes=most_bytes) for number in
+        range(partitions)])])
+
+
 def test_a_fetch_misses_no_append_that_comes_in_the_same_turn_of_the_loop() -> None:
     site = Site()
-
-    def connected() -> tuple[ClientConnection, Transport]:
-        connection, transport = ClientConnection(site.cluster, Listener(1), site.clock), Transport()
-        connection.connection_made(transport)
-        return connection, transport
-
-    def feed(connection: ClientConnection, request: Request, version: int) -> None:
-        frame = b"".join(encode_request(request, version, 1, "c"))
-        connection.get_buffer(len(frame))[:len(frame)] = frame
-        connection.buffer_updated(len(frame))
 
     async def work() -> None:
         site.clock.start()
         site.cluster.catalog.create("t", 1, 1)
-        (reader, heard), (writer, _) = connected(), connected()
-        feed(reader, FetchRequest(max_wait_ms=5000, min_bytes=1, max_bytes=1000, topics=[FetchTopic(
-            topic="t", partitions=[FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)])]), 11)
-        feed(writer, produce_request("t", 0, batch_of([b"a"])), 9)
+        heard = Transport()
+        feed(connected(site, heard), fetch(1, 1000), 11)
+        feed(connected(site, Transport()), produce_request("t", 0, batch_of([b"a"])), 9)
         assert not heard.said
         await asyncio.sleep(0.001)
         assert heard.said
+
+    site.run(work())
+
+
+def test_a_client_that_goes_away_amid_a_long_reply_is_sent_no_more_of_it() -> None:
+    class Broken(Transport):
+        """Breaks as soon as something is written."""
+
+        writes = 0
+
+        def write(self, data: Any) -> None:
+            self.writes += 1
+
+        def is_closing(self) -> bool:
+            return self.writes > 0
+
+    site = Site()
+
+    async def work() -> None:
+        site.clock.start()
+        site.cluster.catalog.create("t", 4, 1)
+        writer, broken = connected(site, Transport()), Broken()
+        for partition in range(4):
+            feed(writer, produce_request("t", partition, batch_of([bytes(300_000)])), 9)
+        feed(connected(site, broken), fetch(4, 2_000_000), 11)
+        assert broken.writes == 1
 
     site.run(work())
