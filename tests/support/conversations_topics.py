@@ -3,12 +3,18 @@
 from collections.abc import Mapping, Sequence
 
 from headrace.wire.messages.admin.replicas import (
+    AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     ElectLeadersRequest,
     ElectLeadersTopic,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
+    ReassignablePartition,
+    ReassignableTopic,
 )
 from headrace.wire.messages.admin.topics import (
     CreatableReplicaAssignment,
@@ -240,6 +246,36 @@ def reassignments_are_listed(talk: Talk) -> None:
             ListPartitionReassignmentsTopics(name=topic, partition_indexes=partitions)]))
 
 
+def replicas_are_put_elsewhere(talk: Talk) -> None:
+    name = talk.topic()
+    node = talk.call(DescribeClusterRequest(), 0).brokers[0].broker_id
+    for topic, index, replicas in ((name, 0, [node]), (name, 0, None), (name, 0, []), (name, 0, [node, node]),
+                                   (name, 0, [node, node + 1]), (name, 0, [-1]), (name, 7, [node]), (name, -1, None),
+                                   ("nowhere", 0, [node])):
+        talk.ask(AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=[ReassignableTopic(
+            name=topic, partitions=[ReassignablePartition(partition_index=index, replicas=replicas)])]))
+    if talk.version >= 1:
+        talk.ask(AlterPartitionReassignmentsRequest(allow_replication_factor_change=False, topics=[ReassignableTopic(
+            name=name, partitions=[ReassignablePartition(partition_index=0, replicas=[node])])]))
+    talk.ask(AlterPartitionReassignmentsRequest(topics=[]))
+
+
+def directories_that_are_not_there(talk: Talk) -> None:
+    name = talk.topic()
+    for topic, index in ((name, 0), (name, 9), ("nowhere", 0)):
+        talk.ask(AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path="/nowhere", topics=[
+            AlterReplicaLogDirTopic(name=topic, partitions=[index])])]))
+    talk.ask(AlterReplicaLogDirsRequest(dirs=[]))
+
+
+def replicas_that_stay_in_their_directory(talk: Talk) -> None:
+    name = talk.topic()
+    (found,) = talk.call(DescribeLogDirsRequest(topics=[]), 1).results
+    for topic, index in ((name, 0), (name, 9), ("nowhere", 0)):
+        talk.ask(AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=found.log_dir, topics=[
+            AlterReplicaLogDirTopic(name=topic, partitions=[index])])]))
+
+
 def versions_with_names_that_cannot_be(talk: Talk) -> None:
     if talk.version >= 3:
         for name, version in (("", ""), ("a b", "1"), ("fine", "1.0"), ("-x", "1"), ("x", "1-"), ("x_y", "1")):
@@ -258,6 +294,8 @@ CONVERSATIONS: dict[type[Request], list[Conversation]] = {
     DescribeClusterRequest: [the_cluster_is_described],
     DescribeLogDirsRequest: [directories_are_described],
     ElectLeadersRequest: [leaders_are_elected],
+    AlterPartitionReassignmentsRequest: [replicas_are_put_elsewhere],
+    AlterReplicaLogDirsRequest: [directories_that_are_not_there, replicas_that_stay_in_their_directory],
     ListPartitionReassignmentsRequest: [reassignments_are_listed],
     ApiVersionsRequest: [versions_with_names_that_cannot_be],
 }

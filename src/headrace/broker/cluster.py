@@ -163,6 +163,18 @@ class BrokerCluster:
         moved.lead(node_id)
         self.catalog.save()
 
+    def reassign(self, partition: Partition, replicas: list[int], *, may_change_factor: bool) -> None:
+        """Put a partition's replicas elsewhere; a leader that is none of them gives way to the first that is up.
+
+        Raises:
+            ApiError: as by the catalogue.
+        """
+        self.catalog.reassign(partition, replicas, may_change_factor=may_change_factor)
+        if partition.leader_id not in replicas:
+            partition.lead(self._first_up(partition))
+        partition.wake()  # whoever reads from a replica may have lost it
+        self.catalog.save()
+
     def node_went(self, node_id: int, now: Now, *, up: bool) -> None:
         """A node started or stopped: lead what it can, or hand over what it led to the next replica that is up."""
         self.nodes[node_id].is_up = up
@@ -178,7 +190,10 @@ class BrokerCluster:
 
     def _elect(self, partition: Partition) -> None:
         if not self.is_up(partition.leader_id):
-            partition.lead(next((node for node in partition.replicas if self.is_up(node)), NO_LEADER))
+            partition.lead(self._first_up(partition))
+
+    def _first_up(self, partition: Partition) -> int:
+        return next((node for node in partition.replicas if self.is_up(node)), NO_LEADER)
 
     def is_up(self, node_id: int) -> bool:
         """Whether the node listens."""

@@ -49,7 +49,7 @@ GENERAL_LIMITS = (
     "`cleanup.policy` (for DeleteRecords and records without a key) and `compression.type` (only whether it is `zstd`) "
     "are checked, kept and shown, but nothing follows from them: nothing is compacted, and nothing is deleted because "
     "of its age or size.",
-    "Streams groups, SASL, delegation tokens, changes of features, moving replicas and telemetry are not offered.",
+    "Streams groups, SASL, delegation tokens, changes of features and telemetry are not offered.",
     "Record batches of format 2 are checked by header and checksum and stored as they are; their records are not "
     "looked into, but for the keys in compacted topics. Message sets of formats 0 and 1 are read whole. What is "
     "converted from one to the other may have 64 MiB uncompressed.",

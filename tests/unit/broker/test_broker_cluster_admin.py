@@ -2,13 +2,20 @@
 
 from pathlib import Path
 
-from headrace.errors import KafkaError
+import pytest
+
+from headrace import Consumer, Producer, TopicPartition
+from headrace.admin import AdminClient
+from headrace.errors import KafkaError, KafkaException
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.admin.replicas import (
+    AlterPartitionReassignmentsRequest,
     DescribeLogDirsRequest,
     ElectLeadersRequest,
     ElectLeadersTopic,
     ListPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
 )
 from headrace.wire.messages.consumer.offsets import (
     OffsetCommitRequest,
@@ -85,6 +92,52 @@ def test_nothing_is_ever_being_moved(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     with RawClient(broker) as client:
         assert client.call(ListPartitionReassignmentsRequest(topics=None)).topics == []
+
+
+def test_replicas_are_put_elsewhere_and_the_leader_with_them_and_readers_go_on(three_nodes: EmbeddedBroker) -> None:
+    three_nodes.create_topic("t", 1, 1)
+    new = [each for each in (3, 2, 1) if each != three_nodes.leader("t", 0)]
+    conf = {"bootstrap.servers": three_nodes.bootstrap_servers}
+    with Producer(conf) as producer, Consumer({**conf, "group.id": "g", "auto.offset.reset": "earliest"}) as consumer:
+        admin, place = AdminClient(conf), TopicPartition("t", 0)
+        consumer.assign([place])
+        producer.produce("t", b"before")
+        producer.flush(10)
+        assert [each.value() for each in consumer.consume(1, 10)] == [b"before"]
+        admin.alter_partition_reassignments({place: new})[place].result(10)
+        found = admin.list_topics("t", 10).topics["t"].partitions[0]
+        assert (found.leader, found.replicas, found.isrs) == (new[0], new, new)
+        assert admin.list_partition_reassignments().result(10) == {}
+        producer.produce("t", b"behind")
+        assert producer.flush(10) == 0
+        assert [each.value() for each in consumer.consume(1, 10)] == [b"behind"]
+        with pytest.raises(KafkaException) as refused:
+            admin.alter_partition_reassignments({place: [7]})[place].result(10)
+        assert refused.value.error.code() == KafkaError.INVALID_REPLICA_ASSIGNMENT
+        with pytest.raises(KafkaException) as refused:
+            admin.alter_partition_reassignments({place: None})[place].result(10)
+        assert refused.value.error.code() == KafkaError.NO_REASSIGNMENT_IN_PROGRESS
+
+
+def test_replicas_that_were_put_elsewhere_are_there_after_a_restart(tmp_path: Path) -> None:
+    for turn in range(2):
+        with EmbeddedBroker(data_dir=tmp_path, nodes=2) as broker:
+            admin, place = AdminClient({"bootstrap.servers": broker.bootstrap_servers}), TopicPartition("t", 0)
+            if not turn:
+                broker.create_topic("t", 1, 1)
+                admin.alter_partition_reassignments({place: [2, 1]})[place].result(10)
+            assert admin.list_topics("t", 10).topics["t"].partitions[0].replicas == [2, 1]
+
+
+def test_replicas_that_wait_for_a_node_have_no_leader_until_it_is_up(three_nodes: EmbeddedBroker) -> None:
+    three_nodes.create_topic("t", 3, 1)
+    with RawClient(three_nodes) as client:
+        three_nodes.stop_node(3)
+        client.call(AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t", partitions=[
+            ReassignablePartition(partition_index=index, replicas=[3]) for index in range(3)])]))
+    assert leaders(three_nodes) == [-1, -1, -1]
+    three_nodes.start_node(3)
+    assert leaders(three_nodes) == [3, 3, 3]
 
 
 def committed(client: RawClient) -> list[int]:

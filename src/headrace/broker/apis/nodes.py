@@ -19,6 +19,12 @@ from headrace.wire.messages.admin.nodes import (
     QuorumReplica,
 )
 from headrace.wire.messages.admin.replicas import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
     DescribableLogDirTopic,
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -31,6 +37,9 @@ from headrace.wire.messages.admin.replicas import (
     ElectLeadersTopic,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
     ReplicaElectionResult,
 )
 from headrace.wire.messages.admin.security import (
@@ -53,8 +62,9 @@ from headrace.wire.messages.producer.transactions import (
 )
 from headrace.wire.schema import ZERO_UUID
 
-__all__ = ["SERVES", "create_acls", "delete_acls", "describe_acls", "describe_log_dirs", "describe_producers",
-           "describe_quorum", "elect_leaders", "list_partition_reassignments"]
+__all__ = ["SERVES", "alter_partition_reassignments", "alter_replica_log_dirs", "create_acls", "delete_acls",
+           "describe_acls", "describe_log_dirs", "describe_producers", "describe_quorum", "elect_leaders",
+           "list_partition_reassignments"]
 
 _NO_IDS = 1 << 15
 _PREFERRED, _ANY = 0, 1
@@ -84,6 +94,28 @@ def _sizes(call: ApiCall, wanted: DescribableLogDirTopic) -> list[DescribeLogDir
                                      is_future_key=False)
             for each in (topic.partitions if topic else [])
             if each.index in wanted.partitions and call.node_id in each.replicas]
+
+
+def alter_replica_log_dirs(call: ApiCall, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    """All replicas are in the one directory already; there is no other."""
+    found: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for wanted in request.dirs:
+        is_here = wanted.path == call.cluster.catalog.place
+        for topic in wanted.topics:
+            for index in topic.partitions:
+                code = _stays(call, topic.name, index) if is_here else KafkaError.LOG_DIR_NOT_FOUND
+                found.setdefault(topic.name, []).append(
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+    return AlterReplicaLogDirsResponse(results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=parts)
+                                                for name, parts in found.items()])
+
+
+def _stays(call: ApiCall, name: str, index: int) -> int:
+    try:
+        partition = _partition(call.topic(name, ZERO_UUID, _NO_IDS), index)
+    except ApiError as error:
+        return error.code
+    return 0 if call.node_id in partition.replicas else KafkaError.NOT_LEADER_FOR_PARTITION
 
 
 def elect_leaders(call: ApiCall, request: ElectLeadersRequest) -> ElectLeadersResponse:
@@ -156,10 +188,36 @@ def _voter(node_id: int, seen_ms: int) -> QuorumReplica:
                          last_fetch_timestamp=seen_ms, last_caught_up_timestamp=seen_ms)
 
 
+def alter_partition_reassignments(
+    call: ApiCall, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    """Put replicas elsewhere, which is done at once: they share one log."""
+    may_change = request.allow_replication_factor_change
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=may_change, error_code=0, error_message=None, responses=[
+            ReassignableTopicResponse(name=topic.name, partitions=[
+                _reassign(call, topic.name, each, may_change) for each in topic.partitions])
+            for topic in request.topics])
+
+
+def _reassign(
+    call: ApiCall, name: str, wanted: ReassignablePartition, may_change: bool
+) -> ReassignablePartitionResponse:
+    result = ReassignablePartitionResponse(partition_index=wanted.partition_index, error_code=0, error_message=None)
+    try:
+        partition = _partition(call.topic(name, ZERO_UUID, _NO_IDS), wanted.partition_index)
+        if wanted.replicas is None:
+            raise ApiError(KafkaError.NO_REASSIGNMENT_IN_PROGRESS)
+        call.cluster.reassign(partition, wanted.replicas, may_change_factor=may_change)
+    except ApiError as error:
+        result.error_code, result.error_message = error.code, error.reason
+    return result
+
+
 def list_partition_reassignments(
     call: ApiCall, request: ListPartitionReassignmentsRequest
 ) -> ListPartitionReassignmentsResponse:
-    """Nothing: replicas share one log and never move."""
+    """Nothing: replicas share one log, and are where they were put at once."""
     return ListPartitionReassignmentsResponse(error_code=0, error_message=None, topics=[])
 
 
@@ -204,9 +262,12 @@ def delete_acls(call: ApiCall, request: DeleteAclsRequest) -> DeleteAclsResponse
 SERVES = (
     ServedApi(DescribeProducersRequest, describe_producers, "Producers never expire."),
     ServedApi(DescribeLogDirsRequest, describe_log_dirs, "One directory, or `memory`."),
+    ServedApi(AlterReplicaLogDirsRequest, alter_replica_log_dirs, "There is no other directory to move to."),
     ServedApi(ElectLeadersRequest, elect_leaders, "No election is unclean: all replicas are in sync."),
     ServedApi(DescribeQuorumRequest, describe_quorum,
               "All nodes vote, and the log of the cluster's metadata is shown empty."),
+    ServedApi(AlterPartitionReassignmentsRequest, alter_partition_reassignments,
+              "Replicas are where they were put at once, also on a node that is down."),
     ServedApi(ListPartitionReassignmentsRequest, list_partition_reassignments, "Always empty."),
     ServedApi(DescribeAclsRequest, describe_acls, "Always SECURITY_DISABLED, as in Kafka without an authorizer."),
     ServedApi(CreateAclsRequest, create_acls, "Always SECURITY_DISABLED."),

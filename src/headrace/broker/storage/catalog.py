@@ -153,6 +153,18 @@ class Catalog:
                                  for extra, nodes in enumerate(placed)]
             self.save()
 
+    def reassign(self, partition: Partition, replicas: list[int], *, may_change_factor: bool) -> None:
+        """Put a partition's replicas elsewhere. Who leads it, and saving, is the caller's matter.
+
+        Raises:
+            ApiError: a node is not known or named twice, or the number of replicas must stay.
+        """
+        self._assigned([replicas])
+        if len(replicas) != len(partition.replicas) and not may_change_factor:
+            raise ApiError(KafkaError.INVALID_REPLICATION_FACTOR, f"There are {len(partition.replicas)} replica(s); "
+                           f"their number must not change to {len(replicas)}")
+        partition.replicas = replicas
+
     def new_producer_id(self) -> int:
         """A producer id that was never given out, also over restarts."""
         if self._next_producer_id >= self._producer_ids_end:
