@@ -69,12 +69,20 @@ COMMON_ROWS = (
              "token.", kip="KIP-48"),
     Property("sasl.jaas.config", "secret", "", "Java's way to give the credentials, for example "
              "`PlainLoginModule required username=\"u\" password=\"p\";`. Understood of PlainLoginModule, "
-             "ScramLoginModule, OAuthBearerLoginModule and Krb5LoginModule.", kip="KIP-85"),
+             "ScramLoginModule, OAuthBearerLoginModule, Krb5LoginModule and Amazon's IAMLoginModule.", kip="KIP-85"),
     Property("sasl.kerberos.service.name", "str", "kafka", "First part of the brokers' Kerberos principal."),
     Property("sasl.kerberos.principal", "str", "", "This client's Kerberos principal; that of the ticket cache or "
              "keytab when empty."),
     Property("sasl.kerberos.keytab", "str", "", "File of keys for the principal; the ticket cache of kinit is used "
              "when empty."),
+    Property("sasl.aws.profile", "str", "", "Profile in AWS's files whose keys AWS_MSK_IAM signs with (needs "
+             "headrace[aws]); what AWS's programs take by themselves when empty."),
+    Property("sasl.aws.region", "str", "", "AWS region of the brokers; what their names say when empty, else that of "
+             "the profile or of AWS_DEFAULT_REGION."),
+    Property("sasl.aws.role.arn", "str", "", "Role to take before signing, by its ARN."),
+    Property("sasl.aws.role.session.name", "str", "headrace", "What AWS's records call the role's session."),
+    Property("sasl.aws.role.external.id", "str", "", "Id that the role's owner wants to be told."),
+    Property("sasl.aws.sts.region", "str", "", "AWS region where the role is taken; that of the brokers when empty."),
     Property("oauth_cb", "callable", None, "Called as oauth_cb(sasl.oauthbearer.config) whenever OAUTHBEARER needs a "
              "token, and when a blocking client is made; returns (token, expiry as seconds since the epoch[, principal"
              "[, extensions]]). It runs in a thread of its own, a coroutine function on the client's loop."),
@@ -86,7 +94,7 @@ COMMON_ROWS = (
     Property("sasl.oauthbearer.metadata.authentication.type", "enum", "none", "Who says, with oidc, who this client "
              "is, so that it needs no secret. azure_imds: the metadata service of an Azure machine, whose address is "
              "the endpoint's default. aws_iam: AWS, by the role of the machine, pod or function (needs "
-             "headrace[oauthbearer-aws]). Both are told what they need by sasl.oauthbearer.config.",
+             "headrace[aws]). Both are told what they need by sasl.oauthbearer.config.",
              choices=("none", "azure_imds", "aws_iam")),
     Property("sasl.oauthbearer.grant.type", "enum", "client_credentials", "How a token is asked for: with client id "
              "and secret, or an assertion in the secret's place (KIP-1258), or with nothing but an assertion "

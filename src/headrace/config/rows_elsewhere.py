@@ -21,6 +21,8 @@ _NO_JVM = "there is no JVM"
 _TICKETS = "a ticket is got with sasl.kerberos.keytab when a connection needs one, or is in the ticket cache"
 _RENEWED = "a token is got anew when sasl.login.refresh.window.factor of its life is over and a connection needs one"
 _CHECKED_BY_BROKERS = "a token is checked by the brokers, not by this client"
+_SHADED = ("", "shadedmskiam.")
+"""Databricks has Amazon's classes under another name."""
 _NO_OFFSET_FILES = "offsets lie with the brokers"
 _ALWAYS_ASKED = "brokers are always asked which versions they speak"
 _SAMPLES = "statistics cover the last 1,000 requests"
@@ -93,12 +95,15 @@ _ROWS = (
          "linger.ms and batch.size say how large they are otherwise", low=1, high=1_000_000),
     _row("queuing.strategy", "enum", "records stay in order", choices=("fifo", "lifo"), only=("fifo",)),
     _row("reconnect.backoff.jitter.ms", "int", "reconnect.backoff.ms has its own jitter", low=0, high=3_600_000),
+    _row("sasl.client.callback.handler.class", "str", "Java's classes cannot be loaded: give sasl.username and "
+         "sasl.password, or oauth_cb, or sasl.mechanism=AWS_MSK_IAM",
+         only=tuple(f"{package}software.amazon.msk.auth.iam.IAMClientCallbackHandler" for package in _SHADED)),
     _row("sasl.kerberos.kinit.cmd", "str", f"no program is run: {_TICKETS}", only=("", "/usr/bin/kinit", _KINIT)),
     _row("sasl.kerberos.min.time.before.relogin", "int", _TICKETS, low=0, high=86_400_000),
     _row("sasl.kerberos.ticket.renew.jitter", "float", _TICKETS, low=0),
     _row("sasl.kerberos.ticket.renew.window.factor", "float", _TICKETS, low=0),
     _row("sasl.login.callback.handler.class", "str", "Java's classes cannot be loaded: tokens come from "
-         "sasl.oauthbearer.token.endpoint.url, or give oauth_cb",
+         "sasl.oauthbearer.token.endpoint.url, or give oauth_cb; for Amazon's, sasl.mechanism=AWS_MSK_IAM",
          only=tuple(f"{package}OAuthBearerLoginCallbackHandler" for package in _PACKAGES_OF_HANDLER)),
     _row("sasl.login.refresh.buffer.seconds", "int", _RENEWED, low=0, high=3_600),
     _row("sasl.login.refresh.min.period.seconds", "int", _RENEWED, low=0, high=900),
@@ -161,8 +166,6 @@ NOT_SUPPORTED: dict[str, str] = {
     "plugin.library.paths": "native plugins cannot be loaded: use interceptor.classes",
     "rebalance_cb": "give on_assign, on_revoke and on_lost to `subscribe()`",
     "resolve_cb": "names are resolved by asyncio",
-    "sasl.client.callback.handler.class": "Java's classes cannot be loaded: give sasl.username and sasl.password, or "
-        "oauth_cb",
     "sasl.login.class": "Java's classes cannot be loaded: give sasl.username and sasl.password, or oauth_cb",
     "sasl.oauthbearer.expected.audience": f"{_CHECKED_BY_BROKERS}: remove it",
     "sasl.oauthbearer.expected.issuer": f"{_CHECKED_BY_BROKERS}: remove it",

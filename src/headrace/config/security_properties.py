@@ -14,7 +14,7 @@ from headrace.errors import ConfigError
 
 __all__ = ["GRANTS", "JWT_BEARER", "MECHANISMS", "by_assertion", "settle_security", "unheeded_security"]
 
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI", "AWS_MSK_IAM")
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 GRANTS = ("client_credentials", JWT_BEARER)
 """Values of "sasl.oauthbearer.grant.type"."""
@@ -33,14 +33,19 @@ _MODULES = {
     "ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
     "OAuthBearerLoginModule": ("OAUTHBEARER",),
     "Krb5LoginModule": ("GSSAPI",),
+    "IAMLoginModule": ("AWS_MSK_IAM",),
 }
 _MEANINGS = {
     "username": "sasl.username", "password": "sasl.password", "clientId": "sasl.oauthbearer.client.id",
     "clientSecret": "sasl.oauthbearer.client.secret", "scope": "sasl.oauthbearer.scope",
     "serviceName": "sasl.kerberos.service.name", "keyTab": "sasl.kerberos.keytab",
-    "principal": "sasl.kerberos.principal",
+    "principal": "sasl.kerberos.principal", "awsProfileName": "sasl.aws.profile", "awsRoleArn": "sasl.aws.role.arn",
+    "awsRoleSessionName": "sasl.aws.role.session.name", "awsRoleExternalId": "sasl.aws.role.external.id",
+    "awsStsRegion": "sasl.aws.sts.region",
 }
 """Options of Java's login modules by the property that means the same."""
+_DEFAULTS = ("kafka", "headrace")
+"""Of "sasl.kerberos.service.name" and of "sasl.aws.role.session.name"."""
 
 
 def settle_security(given: Mapping[str, Any], values: dict[str, Any]) -> None:
@@ -64,7 +69,7 @@ def settle_security(given: Mapping[str, Any], values: dict[str, Any]) -> None:
         _check_password(mechanism, values)
     elif mechanism == "OAUTHBEARER":
         _check_oauth(given, values)
-    elif not values["sasl.kerberos.service.name"]:
+    elif mechanism == "GSSAPI" and not values["sasl.kerberos.service.name"]:
         raise ConfigError('"sasl.kerberos.service.name" is empty: give the first part of the brokers\' principal')
 
 
@@ -207,7 +212,7 @@ def _read_jaas(values: dict[str, Any]) -> None:
     for option, value in options.items():
         name = _MEANINGS.get(option)
         if name is not None:
-            if values[name] not in ("", "kafka", value):  # "kafka" is the default of sasl.kerberos.service.name
+            if values[name] not in ("", *_DEFAULTS, value):
                 raise ConfigError(f'"sasl.jaas.config" and "{name}" have different values: give one of them')
             values[name] = value
     if options.get("tokenauth", "").lower() == "true":

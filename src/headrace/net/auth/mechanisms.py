@@ -40,6 +40,8 @@ def mechanism_source(config: Mapping[str, Any], clock: Clock, jitter: Callable[[
         return _oauth(config, clock, jitter)
     if name == "GSSAPI":
         return _kerberos(config)
+    if name == "AWS_MSK_IAM":
+        return _aws(config)
     return _password(name, config)
 
 
@@ -101,5 +103,22 @@ def _kerberos(config: Mapping[str, Any]) -> MechanismSource:
             config["sasl.kerberos.service.name"], node.host, config["sasl.kerberos.principal"],
             config["sasl.kerberos.keytab"],
         )
+
+    return make
+
+
+def _aws(config: Mapping[str, Any]) -> MechanismSource:
+    import asyncio
+    from datetime import UTC, datetime
+
+    from headrace.machines.cluster.sasl.aws_msk_iam import AwsMskIam
+    from headrace.net.auth.aws_session import AwsSession
+
+    session = AwsSession(config)
+
+    async def make(node: NodeAddress) -> Mechanism:
+        keys, region = await asyncio.get_running_loop().run_in_executor(None, session.keys, node.host)
+        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        return AwsMskIam(node.host, region, keys, moment, config["client.id"])
 
     return make

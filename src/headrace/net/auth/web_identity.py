@@ -11,22 +11,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
-from importlib.util import find_spec
 from typing import Any
 
 from headrace.config.named_values import AWS_IAM, IDENTITY, AwsIdentity, aws_identity
-from headrace.errors import DependencyError, KafkaError, KafkaException
-from headrace.machines.cluster.sasl.exchange import one_line, refused
+from headrace.errors import KafkaException
+from headrace.machines.cluster.sasl.exchange import refused
+from headrace.net.auth.aws_session import aws_failure, require_botocore
 from headrace.net.auth.tokens import Token
 
 __all__ = ["web_identity"]
-
-_NEEDED = (f'"{IDENTITY}": "{AWS_IAM}" needs the package botocore, 1.42.25 or later: '
-           "pip install 'headrace[oauthbearer-aws]'")
-_TOO_MANY, _SERVER_FAILS = 429, 500
-_SLOW_DOWN = ("Throttling", "ThrottlingException", "RequestLimitExceeded")
-"""Codes of refusals that pass by."""
-
 
 def web_identity(config: Mapping[str, Any], extensions: Mapping[str, str]) -> Callable[[], Awaitable[Token]]:
     """What gets one token from AWS.
@@ -35,9 +28,8 @@ def web_identity(config: Mapping[str, Any], extensions: Mapping[str, str]) -> Ca
         ConfigError: "sasl.oauthbearer.config" does not say for whom the token is.
         DependencyError: the package botocore is not installed.
     """
-    if find_spec("botocore") is None:
-        raise DependencyError(_NEEDED)
-    service = _SecurityTokenService(aws_identity(config["sasl.oauthbearer.config"]), (
+    needed = require_botocore(f'"{IDENTITY}": "{AWS_IAM}"')
+    service = _SecurityTokenService(aws_identity(config["sasl.oauthbearer.config"]), needed, (
         config["sasl.login.connect.timeout.ms"] / 1000.0, config["sasl.login.read.timeout.ms"] / 1000.0))
 
     async def fetch() -> Token:
@@ -50,8 +42,8 @@ def web_identity(config: Mapping[str, Any], extensions: Mapping[str, str]) -> Ca
 class _SecurityTokenService:
     """AWS's side, called from a thread: making botocore's client takes a good part of a second."""
 
-    def __init__(self, identity: AwsIdentity, timeouts_s: tuple[float, float]) -> None:
-        self._identity, self._timeouts_s = identity, timeouts_s
+    def __init__(self, identity: AwsIdentity, needed: str, timeouts_s: tuple[float, float]) -> None:
+        self._identity, self._needed, self._timeouts_s = identity, needed, timeouts_s
 
     @cached_property
     def _client(self) -> Any:
@@ -72,30 +64,16 @@ class _SecurityTokenService:
         Raises:
             KafkaException: `_AUTHENTICATION` when AWS gives none, `_TRANSPORT` when it does not answer.
         """
-        from botocore.exceptions import ClientError, ConnectionError, HTTPClientError
-
         identity = self._identity
         tags = {"Tags": [{"Key": name, "Value": value} for name, value in identity.tags.items()]}
         try:
             if not hasattr(self._client, "get_web_identity_token"):
-                raise refused(_NEEDED)  # an older botocore
+                raise refused(self._needed)  # an older botocore
             answer = self._client.get_web_identity_token(
                 Audience=[identity.audience], SigningAlgorithm=identity.signing_algorithm,
                 DurationSeconds=identity.duration_seconds, **(tags if identity.tags else {}))
             return answer["WebIdentityToken"], answer["Expiration"].timestamp()
-        except ClientError as error:
-            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-            code = error.response.get("Error", {}).get("Code", "")
-            passes = status >= _SERVER_FAILS or status == _TOO_MANY or code in _SLOW_DOWN
-            raise _failed(KafkaError._TRANSPORT if passes else KafkaError._AUTHENTICATION, error) from None
-        except (HTTPClientError, ConnectionError) as error:
-            raise _failed(KafkaError._TRANSPORT, error) from None
         except KafkaException:
             raise
         except Exception as error:  # of many classes: no credentials, a region or URL that is none, an odd answer
-            raise _failed(KafkaError._AUTHENTICATION, error) from None
-
-
-def _failed(code: int, error: Exception) -> KafkaException:
-    why = one_line(str(error)) or type(error).__name__
-    return KafkaException(KafkaError(code, f"no OAuth token from AWS: {why}"))
+            raise aws_failure("OAuth token", error) from None

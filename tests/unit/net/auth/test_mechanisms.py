@@ -1,6 +1,7 @@
 """Where authentication comes from: the mechanism that the properties ask for."""
 
 import asyncio
+import json
 import sys
 import threading
 from typing import Any
@@ -13,6 +14,13 @@ from headrace.machines.cluster.sasl.exchange import Mechanism
 from headrace.net.auth.mechanisms import MechanismSource, mechanism_source
 from headrace.net.auth.tokens import unsecured_token
 from headrace.types.records import NodeAddress
+from headrace.wire.frame import RequestFrame
+from headrace.wire.messages.cluster.session import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from headrace.wire.messages.groups.classic_groups import HeartbeatRequest, HeartbeatResponse
 from tests.support.sasl_broker import OAUTH, SaslBroker, client, known
 
@@ -113,6 +121,38 @@ def test_one_token_without_signature_serves_all_connections_while_it_lives() -> 
     assert first.first() == second.first()
     assert first.first().endswith(b"\x01traceId=7\x01\x01")
     assert first is not second
+
+
+def test_amazons_brokers_are_shown_a_signature_that_was_made_for_each_connection(
+    monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "me")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+
+    async def run() -> None:
+        broker = SaslBroker()
+        answer = SaslAuthenticateResponse(error_message=None, auth_bytes=b'{"version":"2020_10_22","request-id":"7"}')
+
+        def takes(frame: RequestFrame) -> SaslAuthenticateResponse:
+            broker.authenticate(frame)
+            return answer
+
+        broker.on(SaslHandshakeRequest, SaslHandshakeResponse(mechanisms=["AWS_MSK_IAM"]))
+        broker.on(SaslAuthenticateRequest, takes)
+        broker.on(HeartbeatRequest, HeartbeatResponse())
+        core = client(broker, {"security.protocol": "sasl_plaintext", "sasl.mechanism": "AWS_MSK_IAM",
+                               "sasl.aws.region": "eu-central-1", "client.id": "c"})
+        await known(core)
+        await core.driver.request(1, HEARTBEAT, 5)
+        await core.close()
+        for token in broker.tokens:
+            shown = json.loads(token)
+            assert (shown["host"], shown["user-agent"]) == ("broker", "c")
+            assert shown["x-amz-credential"].startswith("me/")
+            assert shown["x-amz-credential"].endswith("/eu-central-1/kafka-cluster/aws4_request")
+        assert broker.tokens
+
+    asyncio.run(run())
 
 
 def test_an_extension_that_cannot_be_sent_shows_when_the_client_is_made() -> None:

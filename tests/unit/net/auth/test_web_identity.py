@@ -14,6 +14,7 @@ import pytest
 
 from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, DependencyError, KafkaError, KafkaException
+from headrace.net.auth import aws_session
 from headrace.net.auth import web_identity as module
 from headrace.net.auth.mechanisms import mechanism_source
 from headrace.types.records import NodeAddress
@@ -144,8 +145,8 @@ def test_a_url_that_is_none_is_told() -> None:
 
 def test_without_botocore_the_remedy_is_named_when_the_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_spec("botocore")
-    monkeypatch.setattr(module, "find_spec", lambda name: None)
-    with pytest.raises(DependencyError, match=r"pip install 'headrace\[oauthbearer-aws\]'"):
+    monkeypatch.setattr(aws_session, "find_spec", lambda name: None)
+    with pytest.raises(DependencyError, match=r"pip install 'headrace\[aws\]'"):
         mechanism_source(config("region=r,audience=a"), lambda: 0.0, lambda: 0.5)
 
 
