@@ -4,15 +4,18 @@ A field that has no meaning here has the value that librdkafka gives where there
 for times, -1 for what is not known, -1001 for an offset. Only `stats_cb` gets them; `metrics()` has what means
 something. A producer's `txn_` fields are left out: zero would tell of a transaction what is not so.
 
+The brokers are librdkafka's as well: who counts those that are up counts all that there are, and none twice.
+
 Source of the names and values: librdkafka, STATISTICS.md, and its code. Read next: `client.statistics`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.net.stats import Window
-from headrace.types.records import OFFSET_INVALID
+from headrace.types.records import OFFSET_INVALID, NodeAddress
 
 if TYPE_CHECKING:
     from headrace.types.metrics import BrokerMetrics, Metrics, PartitionMetrics, TopicMetrics, WindowMetrics
@@ -23,6 +26,11 @@ _BROKER: Final = {
     "stateage": 0, "outbuf_msg_cnt": 0, "waitresp_msg_cnt": 0, "txretries": 0, "txidle": -1, "rxcorriderrs": 0,
     "rxpartial": 0, "rxidle": -1, "zbuf_grow": 0, "buf_grow": 0, "wakeups": 0,
 }
+_NEVER_USED: Final = {
+    "source": "learned", "state": "INIT", "outbuf_cnt": 0, "waitresp_cnt": 0, "tx": 0, "txbytes": 0, "txerrs": 0,
+    "rx": 0, "rxbytes": 0, "rxerrs": 0, "req_timeouts": 0, "connects": 0, "disconnects": 0,
+}
+_UNUSED_STATES: Final = ("INIT", "DOWN")
 _PARTITION: Final = {
     "unknown": False, "msgq_cnt": 0, "msgq_bytes": 0, "xmit_msgq_cnt": 0, "xmit_msgq_bytes": 0, "fetchq_cnt": 0,
     "fetchq_size": 0, "fetch_state": "none", "query_offset": OFFSET_INVALID, "next_offset": 0,
@@ -34,18 +42,42 @@ _PARTITION: Final = {
 }
 
 
-def whole_statistics(metrics: Metrics) -> dict[str, Any]:
-    """What `stats_cb` gets of a client's figures."""
+def whole_statistics(metrics: Metrics, nodes: Iterable[NodeAddress] = ()) -> dict[str, Any]:
+    """What `stats_cb` gets of a client's figures.
+
+    Args:
+        metrics: the figures.
+        nodes: the brokers of the cluster, as far as they are known.
+    """
     topics = metrics["topics"]
     led = _led(topics)
     whole: dict[str, Any] = {
         **metrics, "topics": {name: _topic(topic, metrics["type"]) for name, topic in topics.items()},
-        "brokers": {name: _broker(broker, led) for name, broker in metrics["brokers"].items()}}
+        "brokers": {name: _broker(broker, led) for name, broker in _brokers(metrics["brokers"], nodes).items()}}
     if "eos" in metrics:
         whole["eos"] = {"idemp_stateage": 0, "epoch_cnt": 0, **metrics["eos"]}
     if "cgrp" in metrics:
         whole["cgrp"] = {"stateage": 0, "rebalance_reason": "", **metrics["cgrp"]}
     return whole
+
+
+def _brokers(counted: Mapping[str, BrokerMetrics], nodes: Iterable[NodeAddress]) -> dict[str, Any]:
+    """All brokers of the cluster, those included that the client has not talked to yet.
+
+    A bootstrap server is one of them under another name: it is left out while it is not used, when they are known.
+    """
+    unused = {node.id: node for node in nodes if node.id >= 0}
+    known = bool(unused)
+    brokers: dict[str, Any] = {}
+    for name, broker in counted.items():
+        unused.pop(broker["nodeid"], None)
+        if not known or broker["nodeid"] >= 0 or broker["state"] not in _UNUSED_STATES:
+            brokers[name] = broker
+    for node in unused.values():
+        place = f"{node.host}:{node.port}"
+        name = f"{place}/{node.id}"
+        brokers[name] = {"name": name, "nodeid": node.id, "nodename": place, "req": {}, **_NEVER_USED}
+    return brokers
 
 
 def _led(topics: dict[str, TopicMetrics]) -> dict[int, dict[str, Any]]:
@@ -58,7 +90,7 @@ def _led(topics: dict[str, TopicMetrics]) -> dict[int, dict[str, Any]]:
     return led
 
 
-def _broker(broker: BrokerMetrics, led: dict[int, dict[str, Any]]) -> dict[str, Any]:
+def _broker(broker: Mapping[str, Any], led: dict[int, dict[str, Any]]) -> dict[str, Any]:
     windows = {name: _window(broker.get(name)) for name in ("int_latency", "outbuf_latency", "rtt", "throttle")}
     toppars = led.get(broker["nodeid"], {}) if broker["nodeid"] >= 0 else {}
     return {**_BROKER, **broker, **windows, "toppars": toppars}

@@ -136,7 +136,8 @@ class Statistics:
         from headrace.client.peer_statistics import whole_statistics
 
         waits = self._latest is not None  # not polled since: what waits is replaced
-        self._latest = json.dumps(whole_statistics(self.metrics()), separators=(",", ":"))
+        whole = whole_statistics(self.metrics(), self._metadata.cluster.nodes.values())
+        self._latest = json.dumps(whole, separators=(",", ":"))
         if not waits:
             self._notify(self._call_stats)
         self._sleep()

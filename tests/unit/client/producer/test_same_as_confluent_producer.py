@@ -428,6 +428,22 @@ def test_statistics_are_text_and_counted_by_poll(of):
     assert same(told) == (1, "str", "producer")
 
 
+def test_statistics_name_each_broker_of_the_cluster_once(of):
+    with EmbeddedBroker(nodes=3, topics={"one": 1}) as cluster:
+        def brokers(kafka):
+            got = []
+            producer = kafka.Producer({"bootstrap.servers": cluster.bootstrap_servers, "logger": QUIET,
+                                       "stats_cb": got.append, "statistics.interval.ms": 100})
+            producer.produce("one", b"v")
+            producer.flush(10)
+            for _ in range(20):
+                producer.poll(0.1)
+            told = json.loads(got[-1])["brokers"]
+            return sorted((name, broker["nodeid"], broker["source"]) for name, broker in told.items())
+
+        assert {number for _, number, _ in same(brokers)} == {1, 2, 3}
+
+
 def test_a_thread_may_serve_what_another_produces(of):
     def shared(kafka):
         producer, got, done = of(kafka), [], threading.Event()
