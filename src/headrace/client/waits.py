@@ -15,7 +15,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from sys import is_finalizing
@@ -464,6 +464,19 @@ class LoopWaits:
         if now >= self._turn_at:
             self._turn_at = now + TURNS_S
             await asyncio.sleep(0)
+
+    async def then_turn(self, work: Awaitable[T]) -> T:
+        """Do something that need not wait, then let other tasks have a turn now and then.
+
+        Not in front of it: what tasks do that begin one behind the other, as of `asyncio.gather`, stays in that order.
+        """
+        try:
+            done = await work
+        except Exception:  # who tries again at once would hold the loop up
+            await self.give_turn()
+            raise
+        await self.give_turn()
+        return done
 
     async def wait(self, wait: Wait) -> None:
         """Sleep until something has happened, or until the time is over. Others have a turn in any case."""

@@ -141,9 +141,8 @@ class AIOProducer(LiveClient):
 
         The callback is called on the loop; it may be a coroutine function.
         """
-        await self._waits.give_turn()
         future: asyncio.Future[RecordMetadata] = self._waits.running_loop().create_future()
-        return await self._run(self._calls.send_into(future, record, started(callback)))
+        return await self._waits.then_turn(self._run(self._calls.send_into(future, record, started(callback))))
 
     async def produce_batch(
         self,
@@ -155,8 +154,8 @@ class AIOProducer(LiveClient):
     ) -> int:
         """As `Producer.produce_batch`, awaited: it waits while the buffer is full."""
         default = callback or on_delivery or self._config["on_delivery"]
-        await self._waits.give_turn()
-        return await self._run(self._calls.produce_batch(topic, messages, partition, default, self._sends.wanted))
+        steps = self._calls.produce_batch(topic, messages, partition, default, self._sends.wanted)
+        return await self._waits.then_turn(self._run(steps))
 
     async def produce_arrow(
         self,
@@ -336,11 +335,10 @@ class _Sends:
     async def produce(self, topic: str, value: Any, key: Any, partition: int, on_delivery: Deliver | None,
                       timestamp: int, headers: Headers | None) -> asyncio.Future[Message]:
         """`AIOProducer.produce`, with everything that may be unusual."""
-        await self.calls.waits.give_turn()
-        future = self.new_future()
+        waits, future = self.calls.waits, self.new_future()
         report = _Report(future, self.wanted(on_delivery or self._config["on_delivery"]))
         arguments = (topic, value, key, partition, timestamp, headers)
-        await self.calls.waits.run(self.calls.produce_reported(arguments, report))
+        await waits.then_turn(waits.run(self.calls.produce_reported(arguments, report)))
         return future
 
     def wake(self) -> None:

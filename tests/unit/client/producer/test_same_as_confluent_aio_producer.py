@@ -113,3 +113,70 @@ def test_under_asyncio_poll_waits_for_callbacks_no_longer_than_it_may(broker):
             await producer.poll(0)
 
     asyncio.run(main())
+
+
+NUMBERS = [b"%d" % number for number in range(50)]
+
+
+async def stored(broker, topic):
+    consumer = headrace.aio.AIOConsumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "reads"})
+    await consumer.assign([headrace.TopicPartition(topic, 0, 0)])
+    values = []
+    while len(values) < len(NUMBERS):
+        values += [message.value() for message in await consumer.consume(len(NUMBERS), 10)]
+    await consumer.close()
+    return values
+
+
+def test_tasks_that_produce_to_a_new_topic_one_behind_the_other_are_stored_in_that_order():
+    async def sent(kafka):
+        with EmbeddedBroker(topics={"new": 1}) as fresh:
+            async with kafka.aio.AIOProducer(
+                    {"bootstrap.servers": fresh.bootstrap_servers, "logger": QUIET}, buffer_timeout=0.1) as producer:
+                await asyncio.gather(*[asyncio.create_task(producer.produce("new", number)) for number in NUMBERS])
+                await producer.flush()
+            return await stored(fresh, "new")
+
+    assert same(lambda kafka: asyncio.run(sent(kafka))) == NUMBERS
+
+
+@pytest.mark.parametrize("produce", [
+    lambda producer, topic, value: producer.produce(topic, value, on_delivery=lambda error, message: None),
+    lambda producer, topic, value: producer.send(headrace.ProducerRecord(topic, value)),
+    lambda producer, topic, value: producer.produce_batch(topic, [{"value": value}]),
+], ids=["produce", "send", "produce_batch"])
+def test_no_turn_of_the_loop_has_a_later_task_overtake_a_call(produce):
+    async def main():
+        with EmbeddedBroker(topics={"one": 1}) as fresh:
+            async with headrace.aio.AIOProducer({"bootstrap.servers": fresh.bootstrap_servers}) as producer:
+                await producer.list_topics("one")
+                await (await producer.produce("one", NUMBERS[0]))  # the topic is known
+                await asyncio.sleep(0.02)  # and the loop is due
+                await asyncio.gather(*[produce(producer, "one", number) for number in NUMBERS[1:]])
+                await producer.flush()
+            assert await stored(fresh, "one") == NUMBERS
+
+    asyncio.run(main())
+
+
+def test_calls_that_are_refused_let_other_tasks_have_their_turn(broker):
+    async def main():
+        turns = 0
+
+        async def others():
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async with headrace.aio.AIOProducer({"bootstrap.servers": broker.bootstrap_servers}) as producer:
+            await (await producer.produce("one", b"v"))
+            task = asyncio.create_task(others())
+            until = asyncio.get_running_loop().time() + 0.2
+            while asyncio.get_running_loop().time() < until:
+                with pytest.raises(TypeError):
+                    await producer.produce("one", 5)
+            task.cancel()
+        assert turns > 5
+
+    asyncio.run(main())
