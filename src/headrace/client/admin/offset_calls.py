@@ -45,8 +45,8 @@ class OffsetCalls(AdminArea):
     ) -> ByKey[str, ConsumerGroupTopicPartitions]:
         """Find the offsets of a group. Futures by group id.
 
-        Each resolves to the group, with a partition for each that was asked for: its offset or its error; the offset is
-        -1001 where the group has none.
+        Each resolves to the group, with a partition for each that was asked for, in that order: its offset or its
+        error; the offset is -1001 where the group has none.
 
         Args:
             list_consumer_group_offsets_request: one group, and partitions; None stands for all that it has offsets of.
@@ -189,7 +189,8 @@ class OffsetCalls(AdminArea):
     ) -> dict[str, list[TopicPartition] | KafkaError]:
         return await self.engine.at_coordinators(
             [name], limit_s, lambda _: requests.fetch_offsets(name, partitions, stable),
-            lambda reply, _: {name: requests.read_fetched(reply, name)}, max_version=requests.LAST_FETCH_OF_ONE)
+            lambda reply, _: {name: requests.read_fetched(reply, name, partitions)},
+            max_version=requests.LAST_FETCH_OF_ONE)
 
     async def _set(
         self, name: str, partitions: list[TopicPartition], limit_s: float

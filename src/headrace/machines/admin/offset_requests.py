@@ -40,10 +40,16 @@ def fetch_offsets(
     return wire.OffsetFetchRequest(group_id=group_id, topics=topics, require_stable=require_stable)
 
 
-def read_fetched(reply: wire.OffsetFetchResponse, group_id: str) -> list[TopicPartition] | KafkaError:
-    """The offsets, each with its own error; -1001 where there is none."""
+def read_fetched(
+    reply: wire.OffsetFetchResponse, group_id: str, partitions: Sequence[TopicPartition] | None = None
+) -> list[TopicPartition] | KafkaError:
+    """The offsets, each with its own error; -1001 where there is none. In the order in which they were asked for."""
     error = _ended(group_id, reply.error_code, "DESCRIBE")
-    return error or [_committed(topic.name, part) for topic in reply.topics for part in topic.partitions]
+    if error is not None:
+        return error
+    places = {tp: place for place, tp in enumerate(partitions or ())}
+    found = [_committed(topic.name, part) for topic in reply.topics for part in topic.partitions]
+    return sorted(found, key=lambda tp: places.get(tp, len(places)))
 
 
 def _committed(topic: str, part: wire.OffsetFetchResponsePartition) -> TopicPartition:

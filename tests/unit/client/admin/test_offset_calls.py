@@ -51,6 +51,13 @@ def test_offsets_are_found_with_what_was_stored_beside_them(admin: AdminClient) 
         (0, 4, "note"), (5, -1001, None)]
 
 
+def test_offsets_come_in_the_order_in_which_they_were_asked_for(admin: AdminClient) -> None:
+    places = [("t", 1), ("missing", 0), ("t", 0)]
+    wanted = ConsumerGroupTopicPartitions("g", [TopicPartition(*place) for place in places])
+    found = admin.list_consumer_group_offsets([wanted])["g"].result(PATIENCE_S)
+    assert [(tp.topic, tp.partition) for tp in found.topic_partitions or ()] == places
+
+
 def test_offsets_are_forgotten_by_partition(admin: AdminClient) -> None:
     assert admin.delete_consumer_group_offsets("g", [T0])[T0].result(PATIENCE_S) is None
     assert offsets(admin) == {1: 0}
