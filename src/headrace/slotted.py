@@ -234,11 +234,19 @@ def _reduce(self: Any) -> tuple[Any, ...]:
     return type(self), _contents(self)
 
 
+def _fields(self: Any) -> dict[str, Any]:
+    """The fields by their names: confluent_kafka's values have a `__dict__`, and programs look into it by `vars()`.
+
+    A copy: what is changed in it is not changed in the value.
+    """
+    return dict(zip(_names(self), _contents(self), strict=True))
+
+
 def _refuse(self: Any, name: str, *_: Any) -> None:
     raise AttributeError(f"{type(self).__name__} is frozen: {name} cannot be set; make another one with replace()")
 
 
 _INSTANCE = {"__dict__", "__weakref__"}
-_SHARED: dict[str, Any] = {"__repr__": _repr, "__reduce__": _reduce}
+_SHARED: dict[str, Any] = {"__repr__": _repr, "__reduce__": _reduce, "__dict__": property(_fields)}
 _EQUAL: dict[str, Any] = {"__eq__": _eq, "__hash__": None}
 _FROZEN: dict[str, Any] = {"__setattr__": _refuse, "__delattr__": _refuse}

@@ -64,7 +64,7 @@ def test_a_default_that_is_made_belongs_to_one_value() -> None:
 def test_there_are_no_other_attributes() -> None:
     with pytest.raises(AttributeError):
         Box(1).depth = 3  # type: ignore[attr-defined]
-    assert not hasattr(Box(1), "__dict__")
+    assert Box.__dictoffset__ == 0  # a value has no room for a dict: that of `vars()` is made when it is asked for
 
 
 def test_values_are_equal_by_their_fields_and_shown_with_them() -> None:
@@ -110,6 +110,16 @@ def test_the_public_ones_are_such_values(shared: object) -> None:
     assert pickle.loads(pickle.dumps(shared)) == shared
     if not isinstance(shared, NodeAddress):
         assert hash(shared) == hash(copy.copy(shared))
+
+
+def test_who_looks_into_the_dict_of_a_value_finds_a_copy_of_its_fields() -> None:
+    box = Box(1, inside=["a"])
+    assert vars(box) == {"width": 1, "height": 2, "inside": ["a"]}
+    vars(box)["width"] = 5
+    box.height = 7
+    assert (box.width, vars(box)["height"]) == (1, 7)
+    assert (vars(Point(3)), vars(Nothing())) == ({"x": 3, "y": 0}, {})
+    assert [copied(box) == box for copied in (copy.copy, copy.deepcopy)] == [True, True]
 
 
 def test_a_value_that_can_be_changed_may_be_a_key_by_some_of_its_fields() -> None:

@@ -341,3 +341,21 @@ def test_errors_with_a_cause(case):
                 isinstance(error, kafka.error.ConsumeError))
 
     same(made)
+
+
+@by_name({
+    "the cluster": lambda k, a: [a.list_topics(timeout=10)],
+    "topics": lambda k, a: [a.list_topics(timeout=10).topics["one"]],
+    "brokers": lambda k, a: list(a.list_topics(timeout=10).brokers.values()),
+    "partitions": lambda k, a: list(a.list_topics(timeout=10).topics["one"].partitions.values()),
+    "groups": lambda k, a: [k.admin.GroupMetadata(), k.admin.GroupMember()],
+    "throttling": lambda k, a: [k.ThrottleEvent("b", 1, 0.5)],
+    "a described partition": lambda k, a: a.describe_topics(k.TopicCollection(["one"]))["one"].result(10).partitions,
+})
+def test_who_looks_into_the_dict_of_what_a_cluster_says_finds_the_same_names(case):
+    with EmbeddedBroker(topics={"one": 1}) as broker:
+        def names(kafka):
+            admin = kafka.admin.AdminClient({"bootstrap.servers": broker.bootstrap_servers, "logger": QUIET})
+            return [sorted(vars(value)) for value in case(kafka, admin)]
+
+        assert same(names)[0]
