@@ -20,7 +20,7 @@ import pyarrow
 from headrace.client.producer.kept_producers import KeptProducers
 from headrace.client.producer.producer import calls_of
 from headrace.config import PROPERTIES
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, KafkaError, KafkaException
 
 if TYPE_CHECKING:
     from headrace.client.producer.producer import Producer
@@ -72,7 +72,7 @@ class ColumnWriter:
 
         Raises:
             ConfigError: a partition is negative: -1 is no other word for null here, as in Spark's connector.
-            KafkaException: records were lost, or the topic does not exist.
+            KafkaException: records were lost, or the topic or a partition does not exist.
         """
         _check_partitions(topic, partition)
         given = {"key": key, "value": value, "partition": partition, "headers": headers}
@@ -81,7 +81,14 @@ class ColumnWriter:
         # This may be long where no broker can be asked, but not where one denies the topic.
         self._calls.waits.run(self._calls.topic_answered(topic))
         rows = pyarrow.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
-        self._stored.append(self._producer.produce_arrow(topic, rows))
+        try:
+            self._stored.append(self._producer.produce_arrow(topic, rows))
+        except KafkaException as refused:
+            if refused.error != KafkaError._UNKNOWN_PARTITION:
+                raise
+            raise KafkaException(KafkaError(
+                refused.error.code(), f"column partition: {refused.error.str()}; null leaves it to the partitioner"
+            )) from None
 
     def finish(self) -> None:
         """Wait until every record is acknowledged.

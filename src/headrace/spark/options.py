@@ -52,6 +52,8 @@ _STREAM_ONLY: Final = ("maxOffsetsPerPartition", "maxBytesPerTrigger", "groupId"
 _BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
 KNOWN_OPTIONS: Final = tuple(dict.fromkeys((*_COMMON, *_SOURCE, *_SINK, *SOURCE_NAMES, *SINK_NAMES)))
 """Names of all options but `kafka.*` and `schema.registry.*`; `headrace.spark.option_table` says what each is for."""
+_PATHS: Final = ("path", "paths")
+"""What Spark makes of the argument of `load()`, `save()` and `start()`."""
 # Spark itself puts these among a sink's options; the second one where Declarative Pipelines write.
 _FROM_SPARK: Final = ("checkpointlocation", "queryname")
 _REFUSED: Final = {
@@ -370,6 +372,10 @@ class _Options:
 
 
 def _unknown(name: str, spelled: Mapping[str, str], use: str) -> str:
+    if name in _PATHS:
+        if use == "read":
+            return "load() takes no path: name topics by option subscribe"
+        return "save() and start() take no path: name the topic by option topic"
     close = difflib.get_close_matches(name, [*spelled, "kafka." + name], n=1, cutoff=0.7)
     if close and close[0] in spelled:
         return f"unknown option {name!r}. Did you mean {spelled[close[0]]!r}?"
@@ -384,7 +390,9 @@ def _client(options: _Options, role: str) -> Mapping[str, str]:
         if name in client and not (name == "interceptor.classes" and role == PRODUCER):
             raise ConfigError(f"option kafka.{name} is not supported: {why}")
     if "bootstrap.servers" not in client:
-        raise ConfigError("option kafka.bootstrap.servers is missing: give at least one broker as host:port")
+        of_table = "" if options.values else (
+            ". Spark gives a source no options of a table: give them with each query, SELECT * FROM t WITH (...)")
+        raise ConfigError(f"option kafka.bootstrap.servers is missing: give at least one broker as host:port{of_table}")
     Config(role, client)
     return client
 

@@ -188,8 +188,13 @@ def check_columns(options: SinkOptions, schema: StructType) -> None:
         ConfigError: a column is missing, unknown or of a wrong type; the text says what to do.
     """
     kinds: dict[str, Any] = {field.name: field.dataType.simpleString() for field in schema.fields}
+    if len(kinds) < len(schema.fields):
+        twice = next(name for name in kinds if schema.names.count(name) > 1)
+        raise ConfigError(f"column {twice} is there more than once: drop all but one, or rename them")
     if "value" not in kinds:
-        raise ConfigError(f"a topic takes a column named value (string or binary); there are {', '.join(kinds)}")
+        respelled = "".join(f": rename {name} to value" for name in kinds if name.lower() == "value")
+        there = ", ".join(kinds) + respelled
+        raise ConfigError(f"a topic takes a column named value (string or binary); there are {there}")
     if not options.topic and "topic" not in kinds:
         raise ConfigError("name the topic: with option topic, or with a column named topic")
     formats = {each.side: each for each in (options.key, options.value) if each.has_schema}
@@ -203,10 +208,17 @@ def check_columns(options: SinkOptions, schema: StructType) -> None:
             continue
         if name not in _KINDS:
             raise ConfigError(f"column {name} cannot be written to a topic: there are {', '.join(_KINDS)}. "
-                              "Put it into value, for example as to_json(struct(*)) AS value, or as struct(*) AS value "
-                              "with value.format")
+                              f"{_place(name)}")
         if kind not in _KINDS[name]:
             raise ConfigError(f"column {name} must be {' or '.join(_KINDS[name])}, not {kind}: {_remedy(name, kind)}")
+
+
+def _place(name: str) -> str:
+    """What to do with a column that a topic has not."""
+    if name.lower() in _KINDS:
+        return f"Rename {name} to {name.lower()}"
+    return ("Put it into value, for example as to_json(struct(*)) AS value, or as struct(*) AS value with "
+            "value.format")
 
 
 def _remedy(name: str, kind: str) -> str:

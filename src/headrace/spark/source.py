@@ -193,7 +193,8 @@ def _checked_columns(schema: StructType, known: Mapping[str, str]) -> list[str]:
             raise ConfigError(f"column {each.name} cannot be read from a topic: there are {', '.join(known)}")
         found = each.dataType.simpleString()
         if found != known[each.name] or not each.nullable:
-            raise ConfigError(f"column {each.name} must be {known[each.name]} and nullable, not {found}")
+            raise ConfigError(f"column {each.name} must be {known[each.name]} and nullable, not {found}"
+                              f"{'' if each.nullable else ' not null'}")
     return [each.name for each in schema.fields]
 
 

@@ -95,6 +95,11 @@ def values_of(broker, topic):
     return sorted(message.value().decode() for message in found)
 
 
+def test_a_partition_that_the_topic_does_not_have_is_refused_by_the_column_it_stands_in(broker, conf):
+    with pytest.raises(KafkaException, match=r"column partition: four has no partition 4: it has 4; null leaves it to"):
+        write(conf, values=VALUES[:2], partition=pyarrow.array([None, 4], pyarrow.int32()))
+
+
 def test_a_negative_partition_is_refused_and_is_no_other_word_for_null(broker, conf):
     with pytest.raises(ConfigError, match="partition -1, which is negative"):
         write(conf, values=VALUES[:3], partition=pyarrow.array([None, 2, -1], pyarrow.int32()))

@@ -544,6 +544,8 @@ def test_a_schema_may_leave_columns_out_but_not_change_them():
     assert source.streamReader(schema_of("offset bigint, value binary")).columns == ["offset", "value"]
     with pytest.raises(ConfigError, match="column value must be binary and nullable, not string"):
         source.reader(schema_of("value string"))
+    with pytest.raises(ConfigError, match="column value must be binary and nullable, not binary not null"):
+        source.reader(T.StructType([T.StructField("value", T.BinaryType(), nullable=False)]))
     with pytest.raises(ConfigError, match="column payload cannot be read"):
         source.reader(schema_of("payload binary"))
 

@@ -320,3 +320,18 @@ def test_claims_are_taken_in_a_topic_where_that_is_asked_for():
 def test_a_guarantee_that_cannot_be_kept_is_refused_with_the_remedy(given, text):
     with pytest.raises(ConfigError, match=text.replace(".", r"\.").replace("?", r"\?")):
         SinkOptions.parse({**SERVERS, **given})
+
+
+@pytest.mark.parametrize("name", ["path", "paths"])
+def test_a_path_is_told_from_an_option_that_was_given(name):
+    assert refusal(**{name: "orders"}) == "load() takes no path: name topics by option subscribe"
+    with pytest.raises(ConfigError) as caught:
+        SinkOptions.parse({**SERVERS, name: "orders"})
+    assert str(caught.value) == "save() and start() take no path: name the topic by option topic"
+
+
+def test_who_reads_a_table_without_options_learns_where_to_give_them():
+    with pytest.raises(ConfigError, match=r"servers is missing: .*: give them with each query, SELECT \* FROM t WITH"):
+        SourceOptions.parse({})
+    with pytest.raises(ConfigError, match=r"give at least one broker as host:port$"):
+        SourceOptions.parse({"subscribe": "t"})

@@ -92,6 +92,22 @@ def test_other_columns_are_refused_for_what_is_in_them_would_be_lost(columns: St
         check(columns, topic="t")
 
 
+@pytest.mark.parametrize(("columns", "said"), [
+    (schema(Value=StringType()), r"a topic takes a column named value .*; there are Value: rename Value to value$"),
+    (schema(key=StringType()), "there are key$"),
+    (schema(value=StringType(), KEY=StringType()), r"column KEY cannot be written to a topic: .*\. Rename KEY to key$"),
+])
+def test_a_name_in_other_letters_is_told_how_it_is_written(columns: StructType, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        check(columns, topic="t")
+
+
+def test_a_column_that_is_there_twice_is_refused_by_its_name() -> None:
+    columns = schema(value=StringType(), key=StringType()).add("value", StringType())
+    with pytest.raises(ConfigError, match="column value is there more than once: drop all but one, or rename them"):
+        check(columns, topic="t")
+
+
 def test_a_column_topic_is_not_looked_at_where_the_option_names_the_topic() -> None:
     columns = schema(value=StringType(), topic=IntegerType())
     check(columns, topic="t")
