@@ -16,7 +16,7 @@ from headrace.errors import DependencyError, KafkaError, KafkaException
 from headrace.machines.cluster.sasl.aws_msk_iam import AwsKeys
 from headrace.machines.cluster.sasl.exchange import one_line, refused
 
-__all__ = ["AwsSession", "aws_failure", "require_botocore"]
+__all__ = ["AwsSession", "asked_once", "aws_failure", "require_botocore"]
 
 _REGION = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.")
 _TOO_MANY, _SERVER_FAILS = 429, 500
@@ -54,6 +54,14 @@ def aws_failure(what: str, error: Exception) -> KafkaException:
     why = one_line(str(error)) or type(error).__name__
     return KafkaException(KafkaError(KafkaError._TRANSPORT if passes else KafkaError._AUTHENTICATION,
                                      f"no {what} from AWS: {why}"))
+
+
+def asked_once(config: Mapping[str, Any]) -> Any:
+    """How botocore asks a service: for no longer than a login may take, and once. Who needs the answer asks again."""
+    from botocore.config import Config
+
+    dial_ms, read_ms = config["sasl.login.connect.timeout.ms"], config["sasl.login.read.timeout.ms"]
+    return Config(connect_timeout=dial_ms / 1000.0, read_timeout=read_ms / 1000.0, retries={"total_max_attempts": 1})
 
 
 class AwsSession:
@@ -120,6 +128,6 @@ class AwsSession:
         own = self._session.get_credentials()
         if own is None:
             return None
-        fetcher = AssumeRoleCredentialFetcher(partial(self._session.create_client, region_name=region), own,
-                                              config["sasl.aws.role.arn"], extra_args=extra)
+        client = partial(self._session.create_client, region_name=region, config=asked_once(config))
+        fetcher = AssumeRoleCredentialFetcher(client, own, config["sasl.aws.role.arn"], extra_args=extra)
         return DeferredRefreshableCredentials(fetcher.fetch_credentials, "assume-role")

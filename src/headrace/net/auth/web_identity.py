@@ -16,10 +16,11 @@ from typing import Any
 from headrace.config.named_values import AWS_IAM, IDENTITY, AwsIdentity, aws_identity
 from headrace.errors import KafkaException
 from headrace.machines.cluster.sasl.exchange import refused
-from headrace.net.auth.aws_session import aws_failure, require_botocore
+from headrace.net.auth.aws_session import asked_once, aws_failure, require_botocore
 from headrace.net.auth.tokens import Token
 
 __all__ = ["web_identity"]
+
 
 def web_identity(config: Mapping[str, Any], extensions: Mapping[str, str]) -> Callable[[], Awaitable[Token]]:
     """What gets one token from AWS.
@@ -29,8 +30,7 @@ def web_identity(config: Mapping[str, Any], extensions: Mapping[str, str]) -> Ca
         DependencyError: the package botocore is not installed.
     """
     needed = require_botocore(f'"{IDENTITY}": "{AWS_IAM}"')
-    service = _SecurityTokenService(aws_identity(config["sasl.oauthbearer.config"]), needed, (
-        config["sasl.login.connect.timeout.ms"] / 1000.0, config["sasl.login.read.timeout.ms"] / 1000.0))
+    service = _SecurityTokenService(aws_identity(config["sasl.oauthbearer.config"]), needed, config)
 
     async def fetch() -> Token:
         value, expires_at = await asyncio.get_running_loop().run_in_executor(None, service.ask)
@@ -42,21 +42,18 @@ def web_identity(config: Mapping[str, Any], extensions: Mapping[str, str]) -> Ca
 class _SecurityTokenService:
     """AWS's side, called from a thread: making botocore's client takes a good part of a second."""
 
-    def __init__(self, identity: AwsIdentity, needed: str, timeouts_s: tuple[float, float]) -> None:
-        self._identity, self._needed, self._timeouts_s = identity, needed, timeouts_s
+    def __init__(self, identity: AwsIdentity, needed: str, config: Mapping[str, Any]) -> None:
+        self._identity, self._needed, self._config = identity, needed, config
 
     @cached_property
     def _client(self) -> Any:
-        from botocore.config import Config
         from botocore.session import Session
 
         session, identity = Session(), self._identity
         if identity.debug:
             session.set_stream_logger("botocore", logging.DEBUG)
-        dial_s, read_s = self._timeouts_s
-        return session.create_client(
-            "sts", region_name=identity.region, endpoint_url=identity.sts_endpoint,
-            config=Config(connect_timeout=dial_s, read_timeout=read_s, retries={"total_max_attempts": 1}))
+        return session.create_client("sts", region_name=identity.region, endpoint_url=identity.sts_endpoint,
+                                     config=asked_once(self._config))
 
     def ask(self) -> tuple[str, float]:
         """A token, and when it expires in seconds since the epoch.

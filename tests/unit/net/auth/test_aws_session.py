@@ -1,6 +1,7 @@
 """Keys from AWS: where they are found, which region they sign for, and what is said where there are none."""
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -145,7 +146,6 @@ def test_a_service_that_is_not_there_is_no_fault_of_authentication(
     by_variables: AwsKeys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     with pytest.raises(KafkaException, match="no keys from AWS: ") as failed:
         session(**{"sasl.aws.role.arn": ROLE}).keys(HOST)
     assert failed.value.error.code() == KafkaError._TRANSPORT
@@ -156,3 +156,15 @@ def test_without_botocore_the_remedy_is_named_when_the_client_is_made(monkeypatc
     monkeypatch.setattr(module, "find_spec", lambda name: None)
     with pytest.raises(DependencyError, match=r'"AWS_MSK_IAM" needs .*pip install \'headrace\[aws\]\''):
         session()
+
+
+def test_a_service_that_does_not_answer_is_left_after_the_time_of_a_login(
+    by_variables: AwsKeys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        began = time.monotonic()
+        with pytest.raises(KafkaException, match="no keys from AWS: Read timeout") as failed:
+            session(**{"sasl.aws.role.arn": ROLE, "sasl.login.read.timeout.ms": 200}).keys(HOST)
+    assert failed.value.error.code() == KafkaError._TRANSPORT
+    assert time.monotonic() - began < 5
