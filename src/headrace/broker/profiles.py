@@ -48,11 +48,13 @@ _HIGHEST = {
     "DeleteAcls": "0.11=0 2.0=1 2.5=2 3.3=3",
     "DescribeConfigs": "0.11=0 1.1=1 2.0=2 2.6=3 2.8=4",
     "AlterConfigs": "0.11=0 2.0=1 2.8=2",
+    "AlterReplicaLogDirs": "1.0=0 2.0=1 2.8=2",
     "DescribeLogDirs": "1.0=0 2.0=1 2.6=2 3.2=3 3.3=4 4.3=5",
     "CreatePartitions": "1.0=0 2.0=1 2.5=2 2.7=3",
     "DeleteGroups": "1.1=0 2.0=1 2.4=2 4.4=3",
     "ElectLeaders": "2.2=0 2.4=2",
     "IncrementalAlterConfigs": "2.3=0 2.4=1",
+    "AlterPartitionReassignments": "2.4=0 4.1=1",
     "ListPartitionReassignments": "2.4=0",
     "OffsetDelete": "2.4=0",
     "DescribeClientQuotas": "2.6=0 2.8=1",
@@ -80,8 +82,8 @@ _HIGHEST = {
 _LOWEST_OF_KAFKA_4 = {
     "Produce": 3, "Fetch": 4, "ListOffsets": 1, "OffsetCommit": 2, "OffsetFetch": 1, "CreateTopics": 2,
     "DeleteTopics": 1, "OffsetForLeaderEpoch": 2, "DescribeConfigs": 1, "DescribeAcls": 1, "CreateAcls": 1,
-    "DeleteAcls": 1, "DescribeLogDirs": 1, "WriteTxnMarkers": 1, "ShareGroupHeartbeat": 1, "ShareGroupDescribe": 1,
-    "ShareFetch": 1, "ShareAcknowledge": 1,
+    "DeleteAcls": 1, "AlterReplicaLogDirs": 1, "DescribeLogDirs": 1, "WriteTxnMarkers": 1, "ShareGroupHeartbeat": 1,
+    "ShareGroupDescribe": 1, "ShareFetch": 1, "ShareAcknowledge": 1,
 }
 
 

@@ -194,7 +194,8 @@ def alter_partition_reassignments(
     """Put replicas elsewhere, which is done at once: they share one log."""
     may_change = request.allow_replication_factor_change
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=may_change, error_code=0, error_message=None, responses=[
+        allow_replication_factor_change=may_change, error_code=0, error_message=None if request.topics else "",
+        responses=[
             ReassignableTopicResponse(name=topic.name, partitions=[
                 _reassign(call, topic.name, each, may_change) for each in topic.partitions])
             for topic in request.topics])

@@ -57,8 +57,7 @@ def test_a_broker_from_before_its_own_request_is_described_too(release: str) -> 
 
 NOT_SERVED: list[Callable[[AdminClient], Any]] = [
     lambda admin: admin.unregister_broker(9), lambda admin: admin.update_features({"f": 1})["f"],
-    lambda admin: admin.remove_raft_voter(1, Uuid(0, 1)), lambda admin: admin.describe_delegation_tokens(),
-    lambda admin: admin.alter_replica_log_dirs(1, {TopicPartition("t", 0): "/d"})[TopicPartition("t", 0)]]
+    lambda admin: admin.remove_raft_voter(1, Uuid(0, 1)), lambda admin: admin.describe_delegation_tokens()]
 
 
 @pytest.mark.parametrize("call", NOT_SERVED)
@@ -68,6 +67,16 @@ def test_what_the_embedded_broker_does_not_offer_is_told_at_once(
     with pytest.raises(KafkaException) as refused:
         call(admin).result(PATIENCE_S)
     assert refused.value.error.code() in (KafkaError._UNSUPPORTED_FEATURE, KafkaError.UNSUPPORTED_VERSION)
+
+
+def test_a_replica_stays_in_the_one_directory_and_no_other_is_there(admin: AdminClient) -> None:
+    place = TopicPartition("t", 0)
+    (node,) = admin.describe_cluster().result(PATIENCE_S).nodes
+    (path,) = admin.describe_log_dirs([node.id])[node.id].result(PATIENCE_S)
+    assert admin.alter_replica_log_dirs(node.id, {place: path})[place].result(PATIENCE_S) is None
+    with pytest.raises(KafkaException) as refused:
+        admin.alter_replica_log_dirs(node.id, {place: "/nowhere"})[place].result(PATIENCE_S)
+    assert refused.value.error.code() == KafkaError.LOG_DIR_NOT_FOUND
 
 
 def test_features_and_controllers_are_asked_for_and_changed() -> None:

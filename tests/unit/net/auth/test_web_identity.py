@@ -19,7 +19,6 @@ from headrace.net.auth import web_identity as module
 from headrace.net.auth.mechanisms import mechanism_source
 from headrace.types.records import NodeAddress
 
-EXPIRES = int(time.time()) + 300
 GIVEN = """<GetWebIdentityTokenResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetWebIdentityTokenResult>
 <WebIdentityToken>head.body.sig</WebIdentityToken><Expiration>{}</Expiration></GetWebIdentityTokenResult>
 <ResponseMetadata><RequestId>r</RequestId></ResponseMetadata></GetWebIdentityTokenResponse>"""
@@ -30,7 +29,7 @@ REFUSED = """<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><E
 class Service(BaseHTTPRequestHandler):
     """Answers as the test says; notes what it was asked."""
 
-    status, body = 200, ""
+    status, body, expires_at = 200, "", 0
     seen: list[dict[str, str]] = []
 
     def do_POST(self) -> None:
@@ -56,7 +55,8 @@ def _credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
 def service() -> Iterator[str]:
     """URL of a service on a free port."""
     Service.status, Service.seen = 200, []
-    Service.body = GIVEN.format(datetime.fromtimestamp(EXPIRES, UTC).isoformat())
+    Service.expires_at = int(time.time()) + 300
+    Service.body = GIVEN.format(datetime.fromtimestamp(Service.expires_at, UTC).isoformat())
     with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -100,7 +100,7 @@ def test_length_algorithm_and_tags_are_asked_for(service: str) -> None:
 
 def test_a_token_lives_as_long_as_aws_says(service: str) -> None:
     fetch = module.web_identity(config(f"region=r,audience=a,sts_endpoint={service}"), {})
-    assert asyncio.run(fetch()).expires_at == EXPIRES  # type: ignore[arg-type]
+    assert asyncio.run(fetch()).expires_at == Service.expires_at  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("status", "code", "meaning"), [
