@@ -14,10 +14,13 @@ from typing import Final
 from headrace.config.property import close_matches
 from headrace.errors import ConfigError
 
-__all__ = ["AWS_IAM", "AZURE_IMDS", "IDENTITY", "AwsIdentity", "aws_identity", "azure_query", "escaped", "named_values"]
+__all__ = ["AWS_IAM", "AZURE_IMDS", "AZURE_TOKENS", "IDENTITY", "AwsIdentity", "aws_identity", "azure_query", "escaped",
+           "named_values"]
 
 IDENTITY: Final = "sasl.oauthbearer.metadata.authentication.type"
 AZURE_IMDS, AWS_IAM = "azure_imds", "aws_iam"
+AZURE_TOKENS: Final = "http://169.254.169.254/metadata/identity/oauth2/token"
+"""Where the metadata service of an Azure machine gives tokens."""
 _CONFIG: Final = "sasl.oauthbearer.config"
 _EXTENSIONS: Final = "sasl.oauthbearer.extensions"
 _BLANK = " \t\n\v\f\r"

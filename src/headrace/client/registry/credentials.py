@@ -23,7 +23,6 @@ from headrace.errors import ConfigError, OAuthTokenError, SchemaRegistryError
 
 __all__ = ["AskedToken", "Bearer", "FetchedToken", "GivenToken", "bearer_of", "headers_of"]
 
-_AZURE = "http://169.254.169.254/metadata/identity/oauth2/token"
 _LIFE_USED = 0.8
 """Part of a token's life after which it is not used any more."""
 _LIFE_UNKNOWN_S = 1.0
@@ -271,13 +270,15 @@ def _client_credentials(given: dict[str, Any], settings: RegistrySettings) -> Be
 
 def _azure(given: dict[str, Any], settings: RegistrySettings) -> Bearer:
     """The instance metadata service of a virtual machine."""
+    from headrace.config.named_values import AZURE_TOKENS
+
     others = _cluster(given)
     own = _text(given, "issuer.endpoint.url")
     query = _text(given, "issuer.endpoint.query")
     if not query and own is None:
         raise ConfigError("bearer.auth.issuer.endpoint.query must be provided when bearer.auth.issuer.endpoint.url "
                           "isn't overridden")
-    url = urlsplit(own or _AZURE)
+    url = urlsplit(own or AZURE_TOKENS)
     target = urlunsplit(url._replace(query=query, fragment="") if query else url)
     return FetchedToken(others, {"method": "GET", "url": target,
                                  "headers": {"Metadata": "true", "Accept-Encoding": "identity"}}, settings)

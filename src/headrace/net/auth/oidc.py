@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import SplitResult, quote_plus, unquote, urlencode, urlsplit
 
-from headrace.config.named_values import AZURE_IMDS, IDENTITY, azure_query
+from headrace.config.named_values import AZURE_IMDS, AZURE_TOKENS, IDENTITY, azure_query
 from headrace.config.security_properties import JWT_BEARER, by_assertion
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.machines.cluster.sasl.exchange import one_line, refused
@@ -37,7 +37,6 @@ _ELSEWHERE = (*range(300, 400), 404, 405, 410)
 _OF_SECRETS = '"sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret" and "sasl.oauthbearer.scope"'
 _OF_ASSERTIONS = 'what "sasl.oauthbearer.assertion.*" says and signs with, and "sasl.oauthbearer.scope"'
 _OF_MACHINES = '"sasl.oauthbearer.config": "query=...", and that this machine has the identity'
-_AZURE = "http://169.254.169.254/metadata/identity/oauth2/token"
 _JWT_OF_A_CLIENT = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _SHOWN_ONCE = ("assertion", "client_assertion")
 """Fields of a form that let whoever sees them in."""
@@ -51,7 +50,7 @@ class _Question:
         method: of HTTP.
         url: where it is.
         headers: of all requests.
-        form_of: makes the form of each; None where there is none.
+        form_of: makes the form of each, empty where there is none.
         by_proxy: by way of the environment's proxy, if there is one for the URL.
         advice: what is to be looked at when it is refused.
     """
@@ -59,7 +58,7 @@ class _Question:
     method: str
     url: SplitResult
     headers: dict[str, str]
-    form_of: Callable[[], dict[str, str]] | None
+    form_of: Callable[[], dict[str, str]]
     by_proxy: bool
     advice: str
 
@@ -84,7 +83,7 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
     def ask() -> tuple[int, bytes, dict[str, str]]:
         from http.client import HTTPConnection, HTTPSConnection  # slow to import
 
-        form = asked.form_of() if asked.form_of is not None else {}
+        form = asked.form_of()
         proxy = _proxy_of(url) if asked.by_proxy else None
         host, port = (url.hostname or "", url.port) if proxy is None else (proxy.hostname or "", proxy.port or 1080)
         connection = HTTPConnection(host, port, timeout=dial_s) if tls is None else \
@@ -127,9 +126,9 @@ def token_endpoint(config: Mapping[str, Any], extensions: Mapping[str, str]) -> 
 
 def _of_azure(config: Mapping[str, Any]) -> _Question:
     """It is on the machine itself, where no proxy leads: that would ask for a token of its own."""
-    url = urlsplit(config["sasl.oauthbearer.token.endpoint.url"] or _AZURE)
+    url = urlsplit(config["sasl.oauthbearer.token.endpoint.url"] or AZURE_TOKENS)
     query = "&".join(filter(None, (url.query, azure_query(config["sasl.oauthbearer.config"]))))
-    return _Question("GET", url._replace(query=query), {"Metadata": "true", "Accept": "application/json"}, None,
+    return _Question("GET", url._replace(query=query), {"Metadata": "true", "Accept": "application/json"}, dict,
                      by_proxy=False, advice=_OF_MACHINES)
 
 

@@ -2,11 +2,10 @@
 
 import json
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -18,6 +17,7 @@ from headrace.errors import DependencyError, KafkaError, KafkaException
 from headrace.machines.cluster.sasl.aws_msk_iam import AwsKeys
 from headrace.net.auth import aws_session as module
 from headrace.net.auth.aws_session import AwsSession
+from tests.support.local_http import QuietHandler, serving
 
 HOST = "b-1.my-kafka-1.abc.c2.kafka.eu-central-1.amazonaws.com"
 ROLE = "arn:aws:iam::123456789012:role/reader"
@@ -26,7 +26,7 @@ TAKEN = """<AssumeRoleResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"
 <Expiration>{}</Expiration></Credentials></AssumeRoleResult></AssumeRoleResponse>"""
 
 
-class Service(BaseHTTPRequestHandler):
+class Service(QuietHandler):
     """Gives whoever asks the keys of a role, which expire in so many seconds."""
 
     seen: list[tuple[str, dict[str, str]]] = []
@@ -39,9 +39,6 @@ class Service(BaseHTTPRequestHandler):
         self.end_headers()
         expires = datetime.fromtimestamp(int(time.time()) + self.life_s, UTC)
         self.wfile.write(TAKEN.format(expires.isoformat()).encode())
-
-    def log_message(self, *arguments: Any) -> None:
-        pass
 
 
 @pytest.fixture(autouse=True)
@@ -66,13 +63,9 @@ def by_variables(monkeypatch: pytest.MonkeyPatch) -> AwsKeys:
 def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """AWS's service for roles, on a free port."""
     Service.seen, Service.life_s = [], 3600
-    with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{server.server_address[1]}")
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Service)) as port:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://127.0.0.1:{port}")
         yield
-        server.shutdown()
-        thread.join()
 
 
 def session(**properties: Any) -> AwsSession:

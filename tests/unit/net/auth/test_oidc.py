@@ -10,7 +10,7 @@ import ssl
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from http.server import HTTPServer, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -24,6 +24,7 @@ from headrace.net.auth.mechanisms import mechanism_source
 from headrace.net.auth.oidc import token_endpoint
 from headrace.net.auth.tokens import Token
 from headrace.types.records import NodeAddress
+from tests.support.local_http import QuietHandler, serving
 from tests.support.signing_keys import SigningKeys
 
 NODE = NodeAddress(1, "broker", 9092)
@@ -34,7 +35,7 @@ def jwt(**claims: Any) -> str:
     return ".".join((*parts, "sig"))
 
 
-class Endpoint(BaseHTTPRequestHandler):
+class Endpoint(QuietHandler):
     """Answers as the test says; notes what it was asked."""
 
     status, body = 200, b"{}"
@@ -47,11 +48,8 @@ class Endpoint(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.body)
 
-    def log_message(self, *arguments: Any) -> None:
-        pass
 
-
-class Proxy(BaseHTTPRequestHandler):
+class Proxy(QuietHandler):
     """Opens a way to whoever is asked for, or answers as the endpoint would; notes who was let through."""
 
     seen: list[tuple[str, str | None]] = []
@@ -73,9 +71,6 @@ class Proxy(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(json.dumps({"access_token": jwt(exp=9e9)}).encode())
 
-    def log_message(self, *arguments: Any) -> None:
-        pass
-
 
 def relay(source: socket.socket, to: socket.socket) -> None:
     with contextlib.suppress(OSError):
@@ -94,12 +89,8 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def proxy() -> Iterator[int]:
     """An HTTP proxy on a free port."""
     Proxy.seen = []
-    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server.server_address[1]
-        server.shutdown()
-        thread.join()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Proxy)) as port:
+        yield port
 
 
 @pytest.fixture(scope="module")
@@ -116,12 +107,8 @@ def endpoint(authority: trustme.CA) -> Iterator[int]:
     server = HTTPServer(("127.0.0.1", 0), Endpoint)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *arguments: None  # type: ignore[method-assign]
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server.server_address[1]
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(server) as port:
+        yield port
 
 
 def first_words(port: int, **properties: Any) -> bytes:
@@ -184,22 +171,16 @@ def test_a_machine_of_azure_is_asked_without_a_proxy_and_says_as_text_how_long_a
             self.wfile.write(self.body)
 
     Endpoint.status, Endpoint.body = 200, b'{"access_token": "opaque", "expires_in": "3599"}'
-    with HTTPServer(("127.0.0.1", 0), Machine) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            config = Config(ADMIN, {
-                "bootstrap.servers": "broker:9092", "security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER",
-                "sasl.oauthbearer.metadata.authentication.type": "azure_imds",
-                "sasl.oauthbearer.config": "query=resource=r",
-                "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{server.server_address[1]}/token"})
-            token = asyncio.run(token_endpoint(config, {})())  # type: ignore[arg-type]
-            Endpoint.status, Endpoint.body = 400, b'{"error": "invalid_request", "error_description": "no identity"}'
-            with pytest.raises(KafkaException, match=r'status 400 \(invalid_request no identity\): check .*query=\.'):
-                asyncio.run(token_endpoint(config, {})())  # type: ignore[arg-type]
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(HTTPServer(("127.0.0.1", 0), Machine)) as port:
+        config = Config(ADMIN, {
+            "bootstrap.servers": "broker:9092", "security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER",
+            "sasl.oauthbearer.metadata.authentication.type": "azure_imds",
+            "sasl.oauthbearer.config": "query=resource=r",
+            "sasl.oauthbearer.token.endpoint.url": f"http://127.0.0.1:{port}/token"})
+        token = asyncio.run(token_endpoint(config, {})())  # type: ignore[arg-type]
+        Endpoint.status, Endpoint.body = 400, b'{"error": "invalid_request", "error_description": "no identity"}'
+        with pytest.raises(KafkaException, match=r'status 400 \(invalid_request no identity\): check .*query=\.'):
+            asyncio.run(token_endpoint(config, {})())  # type: ignore[arg-type]
     assert asked == ["/token?resource=r true"] * 2
     assert token.value == "opaque"
     assert 3590 < token.expires_at - time.time() <= 3599

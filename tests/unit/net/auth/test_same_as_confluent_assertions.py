@@ -2,10 +2,9 @@
 
 import json
 import os
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from queue import Queue
 from types import ModuleType
@@ -17,6 +16,7 @@ import pytest
 
 import headrace
 from headrace.net.auth.tokens import unsecured_token
+from tests.support.local_http import QuietHandler, serving
 from tests.support.same_as_confluent import QUIET, by_name, outcome, same
 from tests.support.signing_keys import PASSPHRASE, SigningKeys
 
@@ -41,7 +41,7 @@ class Endpoint:
         self.asked: Queue[tuple[str, dict[str, str], dict[str, list[str]]]] = Queue()
         asked = self.asked
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_POST(self) -> None:
                 form = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 headers = {name.lower(): value for name, value in self.headers.items()}
@@ -51,9 +51,6 @@ class Endpoint:
                 self.end_headers()
                 self.wfile.write(json.dumps({"access_token": token}).encode())
 
-            def log_message(self, *arguments: Any) -> None:
-                pass
-
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/token?x=1"
 
@@ -61,12 +58,8 @@ class Endpoint:
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[Endpoint]:
     made = Endpoint()
-    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,))
-    thread.start()
-    yield made
-    made.server.shutdown()
-    thread.join()
-    made.server.server_close()
+    with serving(made.server):
+        yield made
 
 
 @pytest.fixture(autouse=True)

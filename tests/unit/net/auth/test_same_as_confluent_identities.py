@@ -1,9 +1,8 @@
 """The metadata service of an Azure machine: asked for the same as by confluent_kafka, of the same properties."""
 
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from queue import Queue
 from types import ModuleType
 from typing import Any
@@ -12,6 +11,7 @@ import confluent_kafka
 import pytest
 
 from headrace.net.auth.tokens import unsecured_token
+from tests.support.local_http import QuietHandler, serving
 from tests.support.same_as_confluent import QUIET, by_name, same
 
 IDENTITY, CONFIG, URL = (f"sasl.oauthbearer.{name}" for name in (
@@ -31,7 +31,7 @@ class Machine:
         self.asked: Queue[tuple[str, str, dict[str, str]]] = Queue()
         asked = self.asked
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(QuietHandler):
             def do_GET(self) -> None:
                 asked.put((self.command, self.path, {name: self.headers[name] for name in ("Metadata", "Accept")}))
                 token = unsecured_token("principal=machine", {}, time.time()).value
@@ -41,9 +41,6 @@ class Machine:
                 self.end_headers()
                 self.wfile.write(answer.encode())
 
-            def log_message(self, *arguments: Any) -> None:
-                pass
-
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_address[1]}/metadata/token"
 
@@ -51,12 +48,8 @@ class Machine:
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
     made = Machine()
-    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,))
-    thread.start()
-    yield made
-    made.server.shutdown()
-    thread.join()
-    made.server.server_close()
+    with serving(made.server):
+        yield made
 
 
 def asked(kafka: ModuleType, machine: Machine, given: dict[str, Any]) -> Any:

@@ -1,11 +1,10 @@
 """Tokens from AWS: what its service is asked, and what becomes of its answers. The service is one of the test's."""
 
 import asyncio
-import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import parse_qsl
@@ -18,6 +17,7 @@ from headrace.net.auth import aws_session
 from headrace.net.auth import web_identity as module
 from headrace.net.auth.mechanisms import mechanism_source
 from headrace.types.records import NodeAddress
+from tests.support.local_http import QuietHandler, serving
 
 GIVEN = """<GetWebIdentityTokenResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><GetWebIdentityTokenResult>
 <WebIdentityToken>head.body.sig</WebIdentityToken><Expiration>{}</Expiration></GetWebIdentityTokenResult>
@@ -26,7 +26,7 @@ REFUSED = """<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><E
 <Message>said so</Message></Error><RequestId>r</RequestId></ErrorResponse>"""
 
 
-class Service(BaseHTTPRequestHandler):
+class Service(QuietHandler):
     """Answers as the test says; notes what it was asked."""
 
     status, body, expires_at = 200, "", 0
@@ -38,9 +38,6 @@ class Service(BaseHTTPRequestHandler):
         self.send_response(self.status)
         self.end_headers()
         self.wfile.write(self.body.encode())
-
-    def log_message(self, *arguments: Any) -> None:
-        pass
 
 
 @pytest.fixture(autouse=True)
@@ -57,12 +54,8 @@ def service() -> Iterator[str]:
     Service.status, Service.seen = 200, []
     Service.expires_at = int(time.time()) + 300
     Service.body = GIVEN.format(datetime.fromtimestamp(Service.expires_at, UTC).isoformat())
-    with ThreadingHTTPServer(("127.0.0.1", 0), Service) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with serving(ThreadingHTTPServer(("127.0.0.1", 0), Service)) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 def config(settings: str, **more: Any) -> Config:
