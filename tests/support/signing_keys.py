@@ -46,6 +46,7 @@ class SigningKeys:
             key = ec.generate_private_key(curve)
             self._kept(name, key, key.private_bytes(_PEM, _PKCS8, _OPEN))
         self.ec, self.other_ec = str(directory / "ec"), str(directory / "other_ec")
+        key = ec.generate_private_key(ec.SECP256R1())
         while not (data := key.private_bytes(serialization.Encoding.DER, _PKCS8, _OPEN))[-1:].isspace():
             key = ec.generate_private_key(ec.SECP256R1())
         self.bare_ec = self._kept("bare_ec", key, base64.encodebytes(data))
