@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine: `make demo` and `make test`. Both make the environment first.
 PYTHON ?= python3
 VENV := .venv
-TEST_JOBS ?= 4
+TEST_JOBS ?= 6
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Tests start hundreds of processes that import the same modules: they are compiled once, whatever the shell says.
@@ -17,7 +17,7 @@ help:  ## Show this list
 demo: $(READY)  ## The main job on the embedded broker: 336,776 flights through Kafka and Spark, totals checked
 	$(BIN)/python -m headrace.cli demo $(DEMO_ARGS)
 
-test: $(READY)  ## All tests but the long ones, real Kafka and real Spark included; in four processes, for many of them wait (TEST_JOBS=0: in one); those of form are in `make check`
+test: $(READY)  ## All tests but the long ones, real Kafka and real Spark included; in six processes, for many of them wait (TEST_JOBS=0: in one); those of form are in `make check`
 	@$(BIN)/python -m tools.class_archives
 	@$(TESTS) -n $(TEST_JOBS) --no-loadscope-reorder --durations=30 $(PYTEST_ARGS) || { test $$? = 1 && \
 		printf '\nOnce more, one by one. What passes now is a fault of a test or of its time, to be mended all the same.\n\n' && \
