@@ -1,8 +1,10 @@
-"""The functions that an application gave a client to call: the client's face holds them, its machines only borrow them.
+"""What an application gave a client to call. Functions: the client's face holds them, its machines only borrow them.
 
 Such a function often leads back to the face, as a method of the object that owns it does. Machines run on a loop that
 lives on; if they held the function, the face would live as long as the loop. So what leads back to the face is held by
 the face alone, and the garbage collector finds the circle. It must not know when callbacks are called.
+
+A logger leads back to no face; what it raises is its own fault, and ends nothing of the client.
 
 Read next: `client.consumer.consumer_engine`, `client.producer.producer`.
 """
@@ -11,15 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
+import traceback
 import weakref
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from headrace.buffers import Tether
-from headrace.config import PROPERTIES
+from headrace.config import PROPERTIES, Config
 
-__all__ = ["ApplicationCallbacks"]
+__all__ = ["ApplicationCallbacks", "ApplicationLog"]
 
 _NAMES = {name: row.name for row in PROPERTIES.values() if row.kind == "callable" for name in (row.name, *row.aliases)}
 
@@ -105,3 +109,35 @@ def _let_go(loop: asyncio.AbstractEventLoop, usable: Callable[[], bool], abandon
     if usable():
         with suppress(RuntimeError):  # the loop is closed; so are the sockets
             loop.call_soon_threadsafe(abandon)
+
+
+class ApplicationLog:
+    """Writes to the logger of the property "logger", or to "headrace" of `logging`. Thread-safe, if that one is.
+
+    Handlers of `logging` swallow what they raise; one that an application wrote need not, nor a logger that is none of
+    `logging`'s. Most lines are written on the client's loop, amid its work, where nobody could catch it.
+
+    Args:
+        config: the client's.
+    """
+
+    def __init__(self, config: Config) -> None:
+        # As in confluent_kafka, log() is all that a logger must have.
+        self._log = (config["logger"] or logging.getLogger("headrace")).log
+        self._has_failed = False
+
+    def log(self, level: int, text: str, *arguments: Any, **details: Any) -> None:
+        """Write a line. The first that cannot be written is told on stderr: a full disk would fail at each.
+
+        Args:
+            level: one of `logging`.
+            text: with a place for each argument, as `%` fills them in.
+            arguments: for these places.
+            details: others of `logging.Logger.log`, as `exc_info`.
+        """
+        try:
+            self._log(level, text, *arguments, **details)
+        except Exception:
+            if not self._has_failed:
+                self._has_failed = True
+                traceback.print_exc()

@@ -15,6 +15,7 @@ from contextlib import suppress
 from types import AsyncGeneratorType
 from typing import Any, Final, NoReturn, SupportsIndex, cast
 
+from headrace.client.application_callbacks import ApplicationLog
 from headrace.client.cluster_metadata import ClusterMetadata, cluster_metadata
 from headrace.config import Config
 from headrace.config.security_properties import unheeded_security
@@ -101,9 +102,9 @@ class ClientCore:
         closed_text: str = "the client is closed: make a new one",
     ) -> None:
         self.config = config
-        self.log: logging.Logger = config["logger"] or logging.getLogger("headrace")
+        self.log = ApplicationLog(config)
         self.on_error: Callable[[KafkaError], None] = config["error_cb"] or self._log_error
-        self.log.log(  # as in confluent_kafka, that is all that a logger must have
+        self.log.log(
             logging.DEBUG, "INIT %s %s: %s", config.role, config["client.id"], ", ".join(config["bootstrap.servers"]))
         for name, why in config.without_effect.items():
             self.log.log(logging.DEBUG, 'CONF "%s" has no effect: %s', name, why)

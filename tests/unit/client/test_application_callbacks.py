@@ -1,17 +1,21 @@
-"""Functions of the application are held by its client alone, so that both can go together."""
+"""Functions of the application are held by its client alone, so that both can go; its logger may raise what it likes."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import inspect
+import logging
 import weakref
 from typing import Any
 
 import pytest
 
+from headrace import Consumer, Producer
 from headrace.buffers import implementation
-from headrace.client.application_callbacks import ApplicationCallbacks
+from headrace.client.application_callbacks import ApplicationCallbacks, ApplicationLog
+from headrace.config import CONSUMER, Config
+from headrace.testing import EmbeddedBroker
 
 
 class Face:
@@ -170,3 +174,62 @@ def test_what_is_to_be_done_at_the_end_takes_the_place_of_what_was() -> None:
     face.callbacks.end_with(told.append, "second")
     del face
     assert told == ["second"]
+
+
+class FullDisk(logging.Handler):
+    """Raises as soon as it is full, as a handler may that an application wrote."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.full, self.refused = False, 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.full:
+            self.refused += 1
+            raise OSError(28, "No space left on device")
+
+
+def _logger(handler: logging.Handler) -> logging.Logger:
+    logger = logging.Logger("application")
+    logger.addHandler(handler)
+    return logger
+
+
+def test_the_first_line_that_cannot_be_written_is_told_and_the_caller_goes_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    handler = FullDisk()
+    handler.full = True
+    log = ApplicationLog(Config(CONSUMER, {"bootstrap.servers": "a:1", "group.id": "g", "logger": _logger(handler)}))
+    for _ in range(3):
+        log.log(logging.WARNING, "%s", "text")
+    assert handler.refused == 3
+    assert capsys.readouterr().err.count("OSError: [Errno 28]") == 1
+
+
+def test_clients_whose_logger_raises_outlive_their_broker(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    handler, reports = FullDisk(), []
+    with EmbeddedBroker() as broker:
+        port = int(broker.bootstrap_servers.rpartition(":")[2])
+        common = {"bootstrap.servers": broker.bootstrap_servers, "logger": _logger(handler)}
+        producer = Producer({**common, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50})
+        consumer = Consumer({**common, "group.id": "g", "auto.offset.reset": "earliest",
+                             "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50})
+        producer.produce("t", "before")
+        assert producer.flush(10) == 0
+        consumer.subscribe(["t"])
+        assert [each.value() for each in consumer.consume(1, 10)] == [b"before"]
+    handler.full = True
+    producer.produce("t", "behind", on_delivery=lambda error, message: reports.append(error))
+    producer.flush(0.3)
+    consumer.consume(1, 0.3)
+    assert handler.refused
+    with EmbeddedBroker(port=port):
+        assert producer.flush(10) == 0
+        assert reports == [None]
+        assert [each.value() for each in consumer.consume(1, 20)] == [b"behind"]
+        consumer.close()
+        producer.close()
+    assert "No space left on device" in capsys.readouterr().err

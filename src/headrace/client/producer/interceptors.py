@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from headrace.client.application_callbacks import ApplicationLog
 from headrace.config import Config
 from headrace.errors import ConfigError
 from headrace.types.records import ProducerRecord, RecordMetadata
@@ -69,7 +70,7 @@ class InterceptorChain:
         log: takes what they raise.
     """
 
-    def __init__(self, interceptors: Sequence[ProducerInterceptor], log: logging.Logger) -> None:
+    def __init__(self, interceptors: Sequence[ProducerInterceptor], log: ApplicationLog) -> None:
         self._interceptors = interceptors
         self._log = log
         self._closed = False
@@ -84,7 +85,7 @@ class InterceptorChain:
         entries = config["interceptor.classes"]
         if not entries:
             return None
-        chain = cls([_make(entry) for entry in entries], config["logger"] or logging.getLogger("headrace"))
+        chain = cls([_make(entry) for entry in entries], ApplicationLog(config))
         given = {**config.original, "client.id": config["client.id"]}
         for each in chain._interceptors:
             try:
