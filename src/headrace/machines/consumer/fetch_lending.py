@@ -115,9 +115,9 @@ class FetchLending:
         if (self._usual.get(send.destination, 0) < _USUAL or send.template is None or not session.known
                 or not self._plan.is_settled):
             return sends
-        topic, partition = next(reversed(session.known))  # where `fill_alone` has put what it names
+        topic, partition = next(reversed(session.known))  # where `fill_alone` has put what the template names
         lone = session.lone_of(topic)
-        if lone is None or lone.exchange is not send.template:
+        if lone is None:  # the broker keeps no session
             return sends
         return (send, LendFetch(send, lone, lone.request.session_epoch, session.known, topic, partition))
 

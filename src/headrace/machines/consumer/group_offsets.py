@@ -226,7 +226,7 @@ class GroupOffsets(Lookups):
 
     def _ask_start(self, state: PartitionState) -> None:
         def found(tp: TopicPartition) -> None:
-            if tp.error is None and tp.offset >= 0:
+            if tp.offset >= 0:
                 state.committed = state.settled = tp.offset
                 self._subscription.positioned(state, tp.offset, tp.leader_epoch)
             elif not self._subscription.reset_by_policy(state):

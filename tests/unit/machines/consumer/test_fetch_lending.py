@@ -105,9 +105,9 @@ def test_what_is_unusual_begins_the_row_anew(unusual: dict[str, Any]) -> None:
     for _ in range(3):
         for _ in range(2):
             bench.usual()
-        bench.usual(**unusual)
-        bench.usual()
-    assert bench.lent is None
+        for fields in (unusual, {}):
+            bench.usual(**fields)
+            assert bench.lent is None
 
 
 def topic_reply(**fields: Any) -> FetchableTopicResponse:
@@ -161,10 +161,12 @@ def test_partitions_may_take_turns() -> None:
     assert bench.lent.partition == 2
 
 
-@pytest.mark.parametrize("why", ["nobody carries it out", "the end is told", "no session", "paused records are kept"])
+@pytest.mark.parametrize("why", [
+    "nobody carries it out", "the end is told", "no session", "no session for one partition", "paused records are kept"])
 def test_nothing_is_lent_where_it_could_not_be_as_without(why: str) -> None:
-    bench = Lender(partitions=2, enable_partition_eof=why == "the end is told")
-    bench.set_leaders({0: 1, 1: 1})
+    partitions = 1 if why == "no session for one partition" else 2
+    bench = Lender(partitions, enable_partition_eof=why == "the end is told")
+    bench.set_leaders(dict.fromkeys(range(partitions), 1))
     bench.fetcher.lending.lends = why != "nobody carries it out"
     bench.step()
     if why == "paused records are kept":
@@ -175,11 +177,11 @@ def test_nothing_is_lent_where_it_could_not_be_as_without(why: str) -> None:
     for _ in range(8):
         offset = bench.subscription.require("t", 0).fetch_offset
         entry = PartitionData(partition_index=0, high_watermark=1000, records=batch(offset, 1))
-        bench.fetcher.on_reply(bench.sent[1], FetchResponse(session_id=0 if why == "no session" else 5, responses=[
+        bench.fetcher.on_reply(bench.sent[1], FetchResponse(session_id=5 * ("no session" not in why), responses=[
             FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[entry])]), 0.0)
         offsets(bench)
         bench.step()
-    assert bench.lent is None
+        assert bench.lent is None
 
 
 def test_behind_a_reply_that_could_not_be_taken_it_takes_twenty_more() -> None:
@@ -188,6 +190,22 @@ def test_behind_a_reply_that_could_not_be_taken_it_takes_twenty_more() -> None:
     bench.failed = True
     bench.fetcher.lending.take_back()
     bench.failed = False
+    for turn in range(23):
+        assert bench.lent is None, turn
+        bench.usual()
+    assert bench.lent is not None
+
+
+@pytest.mark.parametrize("topics", [
+    [topic_reply(p0=b"")], [topic_reply(), topic_reply(topic={"topic_id": UUID(int=99)})],
+], ids=["one topic", "two topics"])
+def test_what_is_unusual_meanwhile_makes_these_twenty_no_fewer(topics: list[FetchableTopicResponse]) -> None:
+    bench = Lender()
+    bench.until_lent()
+    bench.failed = True
+    bench.fetcher.lending.take_back()
+    bench.fetcher.on_reply(bench.sent[1], FetchResponse(session_id=5, responses=topics), 0.0)
+    bench.step()
     for turn in range(23):
         assert bench.lent is None, turn
         bench.usual()

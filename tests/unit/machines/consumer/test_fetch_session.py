@@ -128,3 +128,12 @@ def test_the_epoch_grows_with_every_answer() -> None:
         epochs.append(fill(session, {("t", 0): asked(1)}).session_epoch)
         session.on_reply(FetchResponse(session_id=77))
     assert epochs == [1, 2, 3]
+
+
+def test_who_leaves_one_partition_for_another_says_both() -> None:
+    session = opened({("t", 0): asked(1), ("t", 1): asked(2)})
+    session.leave(("t", 0))
+    session.want(("t", 2), (PartitionState("t", 2), T, 5))
+    assert session.only_moved(1000) is None
+    request = fill(session)
+    assert ([partition for _, partition, _ in sent(request)], forgotten(request)) == ([2], [("t", 0)])

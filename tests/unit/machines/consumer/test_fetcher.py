@@ -87,14 +87,17 @@ def offsets(bench: Bench, count: int = 1000) -> list[int | None]:
     return [message.offset() for message in bench.fetcher.take(count)]
 
 
-def fetch_offset(send: Send) -> int:
+def request_of(send: Send) -> FetchRequest:
     assert isinstance(send.request, FetchRequest)
-    return send.request.topics[0].partitions[0].fetch_offset
+    return send.request
+
+
+def fetch_offset(send: Send) -> int:
+    return request_of(send).topics[0].partitions[0].fetch_offset
 
 
 def most_bytes(send: Send) -> int:
-    assert isinstance(send.request, FetchRequest)
-    return send.request.max_bytes
+    return request_of(send).max_bytes
 
 
 def test_each_leader_is_asked_for_its_partitions_and_not_twice_at_once() -> None:
@@ -224,6 +227,29 @@ def test_no_more_is_fetched_while_so_many_records_of_a_partition_wait() -> None:
     assert bench.poll() == {}
     bench.subscription.seek("t", 0, 3)
     assert fetch_offset(bench.poll()[1]) == 3  # what waited for the old position counts no more
+
+
+def test_partitions_that_are_drained_together_are_all_fetched_again() -> None:
+    bench = Bench(partitions=3, queued_min_messages=10)
+    bench.set_leaders(dict.fromkeys(range(3), 1))
+    for number in range(3):
+        bench.reply(bench.poll()[1], number, data=batch(0, 10))
+    assert bench.poll() == {}
+    assert len(offsets(bench)) == 30
+    assert bench.drained == 1
+    [topic] = request_of(bench.poll()[1]).topics
+    assert {part.partition: part.fetch_offset for part in topic.partitions} == {0: 10, 1: 10, 2: 10}
+
+
+def test_a_late_answer_about_a_partition_that_came_back_meanwhile_does_not_have_it_left_out() -> None:
+    bench = Bench()
+    late = bench.poll()[1]
+    bench.subscription.remove([TopicPartition("t", 0)])
+    bench.subscription.add([TopicPartition("t", 0, 7)])
+    bench.reply(bench.poll()[1], data=batch(7, 1))
+    bench.reply(late, data=batch(0, 2))
+    assert fetch_offset(bench.poll()[1]) == 8
+    assert offsets(bench) == [7]
 
 
 def test_a_broker_answers_soon_while_a_partition_of_it_is_left_out() -> None:
@@ -464,8 +490,7 @@ def test_a_preferred_follower_is_read_and_given_up_when_it_fails() -> None:
 
 
 def rack(send: Send) -> str:
-    assert isinstance(send.request, FetchRequest)
-    return send.request.rack_id
+    return request_of(send).rack_id
 
 
 @pytest.mark.parametrize("code", [
@@ -490,6 +515,19 @@ def test_behind_a_follower_that_cannot_be_read_the_leader_is_asked_for_records_a
     bench.now += 10
     bench.fetcher.on_error(Send(1, again.request, 1.0, context=again.context), KafkaError(KafkaError._TRANSPORT), 0.0)
     assert rack(bench.poll()[1]) == "r"
+
+
+def test_also_a_request_that_is_kept_from_before_names_no_rack_while_leaders_shall_name_nobody() -> None:
+    bench = Bench(client_rack="r")
+    for offset in range(3):  # from the second one on it is the same request
+        bench.reply(bench.poll()[1], data=batch(offset, 1))
+    bench.reply(bench.poll()[1], preferred_read_replica=2)
+    bench.reply(bench.poll()[2], code=KafkaError.KAFKA_STORAGE_ERROR)
+    bench.now += 2
+    for offset in range(3, 6):
+        send = bench.poll()[1]
+        assert rack(send) == ""
+        bench.reply(send, data=batch(offset, 1))
 
 
 def test_a_leader_that_names_a_follower_nobody_knows_is_asked_for_records() -> None:

@@ -107,6 +107,11 @@ def test_asking_for_committed_offsets_gives_offset_and_metadata() -> None:
     [send] = poll(bench.group, 0.0)
     bench.group.on_reply(send, fetched(0, 12), 0.0)
     assert [(tp.offset, tp.metadata) for tp in bench.found] == [(12, "note")]
+    bench.group.ask([TopicPartition("t", 0)], NEVER, bench.found.append)
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, fetched(0, -1), 0.0)
+    nothing = bench.found[1]
+    assert (nothing.offset, nothing.leader_epoch, nothing.metadata, nothing.error) == (OFFSET_INVALID, None, None, None)
 
 
 @pytest.mark.parametrize("reply", [
@@ -270,6 +275,17 @@ def test_what_was_read_of_a_topic_that_is_gone_is_not_committed_to_another_of_it
     assert [tp.error for tp in bench.done[1][0]] == [KafkaError.UNKNOWN_TOPIC_OR_PART, None]
     assert bench.subscription.require("t", 0).committed == OFFSET_INVALID
     assert poll(bench.group, 100.0) == []
+
+
+def test_a_commit_on_its_way_whose_topics_are_all_gone_by_now_ends_with_its_answer_and_once() -> None:
+    bench = Bench()
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.group.forget({"t"})
+    assert (poll(bench.group, 1.0), bench.done) == ([], [])
+    bench.group.on_reply(send, committed(), 2.0)
+    assert [error for _, error in bench.done] == [None]
+    assert not bench.group.is_committing
 
 
 def test_commits_go_out_in_order_and_one_at_a_time() -> None:

@@ -155,6 +155,17 @@ def test_a_broker_without_sessions_is_asked_for_several_partitions_the_general_w
         assert reader.turn({0: 1}) == (False, False)
 
 
+def test_a_topic_without_an_id_goes_the_short_way_by_its_name_and_in_no_version_without_names() -> None:
+    reader = Reader(version=12)
+    reader.lead(3, topic_id=0)
+    reader.turn({0: 1})
+    asked = reader.ask()
+    assert asked is not None
+    send = asked[0]
+    request: Any = send.request
+    assert (send.template is not None, send.max_version, request.topics[0].topic) == (True, 12, "t")
+
+
 def test_new_metadata_with_the_same_topic_change_nothing() -> None:
     reader = Reader(partitions=2)
     reader.turn({0: 1, 1: 1})

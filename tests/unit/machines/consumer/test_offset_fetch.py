@@ -45,10 +45,12 @@ def test_topics_go_by_id_only_if_all_ids_are_known(ids: dict[str, UUID], highest
 
 
 def test_who_is_no_member_names_none() -> None:
-    question = CommittedOffsetsQuestion(TOPICS, {}, ConsumerGroupMetadata("g", -1, "", "i"))
+    question = CommittedOffsetsQuestion(TOPICS, {}, ConsumerGroupMetadata("g", -1, "me", "i"))
     request = question.for_version(question.request("g", require_stable=False), 9)
     assert isinstance(request, OffsetFetchRequest)
-    assert (request.groups[0].member_id, request.groups[0].member_epoch) == (None, -1)
+    [group] = request.groups
+    assert (group.member_id, group.member_epoch) == (None, -1)
+    assert {topic.name: topic.partition_indexes for topic in group.topics or ()} == TOPICS
 
 
 @pytest.mark.parametrize("version", range(2, 11))

@@ -52,7 +52,8 @@ def test_a_partition_to_be_reset_gets_its_start() -> None:
     bench.subscription.assign([TopicPartition("t", 0)])
     [send] = poll(bench.lookup, 0.0)
     assert isinstance(send.request, ListOffsetsRequest)
-    assert send.request.topics[0].partitions[0].timestamp == EARLIEST
+    [topic] = send.request.topics
+    assert (topic.name, [part.timestamp for part in topic.partitions]) == ("t", [EARLIEST])
     bench.lookup.on_reply(send, listed(0, 40), 0.0)
     state = bench.subscription.require("t", 0)
     assert (state.phase, state.position) == (PositionPhase.FETCH, 40)

@@ -206,3 +206,11 @@ def test_a_partition_that_is_assigned_after_the_topic_was_made_anew_is_none_of_t
     follow(bench.subscription, bench.metadata.cluster)
     assert bench.picture(NEW) == Recreations()
     assert bench.states() == [(PositionPhase.FETCH, 7)]
+
+
+def test_a_topic_that_is_not_in_the_picture_yet_hides_nothing_of_the_others() -> None:
+    bench = Bench()
+    bench.subscription.assign([TopicPartition("new", 0, 5), TopicPartition("t", 0, 100)])
+    bench.picture(OLD)
+    assert bench.picture(NEW).lost == {"t"}
+    assert bench.states() == [(PositionPhase.FETCH, 5), (PositionPhase.RESET, OFFSET_INVALID)]

@@ -101,11 +101,12 @@ def test_a_bad_topic_is_refused_with_a_reason(topics: list[str]) -> None:
 
 def test_only_stored_offsets_that_no_commit_has_covered_are_committed() -> None:
     subscription = Subscription("g", "latest")
-    subscription.assign([TopicPartition("t", 0, 0), TopicPartition("t", 1, 0), TopicPartition("t", 2, 0)])
+    subscription.assign([TopicPartition("t", number, 0) for number in range(4)])
     subscription.require("t", 0).stored = 5
     done = subscription.require("t", 1)
     done.stored = done.settled = 7
-    assert [(tp.partition, tp.offset) for tp in subscription.to_commit()] == [(0, 5)]
+    subscription.require("t", 2).stored = 0
+    assert [(tp.partition, tp.offset) for tp in subscription.to_commit()] == [(0, 5), (2, 0)]
 
 
 def test_who_has_not_looked_for_a_while_is_told_which_partitions_changed_or_that_all_may_have() -> None:
