@@ -167,7 +167,7 @@ class PositionCheck:
 
     def _on_end(self, doubt: _Doubt, end: EpochEndOffset, now: float) -> None:
         doubt.flying = False
-        if end.error_code and offset_error_action(OF_LEADERS, end.error_code) is OffsetErrorAction.MOVED:
+        if offset_error_action(OF_LEADERS, end.error_code) is OffsetErrorAction.MOVED:
             self._ask_again(doubt, now)
         elif end.error_code or end.end_offset >= doubt.state.fetch_offset:
             self._confirm(doubt)  # what a leader refuses to say it refuses to a fetch as well, which reports it

@@ -162,7 +162,8 @@ def test_partitions_may_take_turns() -> None:
 
 
 @pytest.mark.parametrize("why", [
-    "nobody carries it out", "the end is told", "no session", "no session for one partition", "paused records are kept"])
+    "nobody carries it out", "the end is told", "no session", "no session for one partition",
+    "paused records are kept"])
 def test_nothing_is_lent_where_it_could_not_be_as_without(why: str) -> None:
     partitions = 1 if why == "no session for one partition" else 2
     bench = Lender(partitions, enable_partition_eof=why == "the end is told")

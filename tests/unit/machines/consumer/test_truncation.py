@@ -54,7 +54,10 @@ class Site(Bench):
     def ask(self) -> dict[int, Send]:
         """What the leaders are asked about their logs, after the fetcher has had its turn."""
         self.fetcher.poll(self.now)
-        return {send.destination: send for send in self.check.poll(self.now)}
+        sends = {send.destination: send for send in self.check.poll(self.now)}
+        deadline = self.check.deadline()
+        assert deadline is None or deadline > self.now
+        return sends
 
     def answer(self, send: Send, end_offset: int, epoch: int = 3, code: int = 0, partition: int = 0) -> None:
         end = EpochEndOffset(partition=partition, error_code=code, leader_epoch=epoch, end_offset=end_offset)
