@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.errors import ProtocolError
+from headrace.machines.cluster.metadata import Cluster, PartitionInfo, TopicInfo
 from headrace.machines.groups.assignors import (
     ASSIGNORS,
     NO_RACKS,
@@ -20,12 +21,15 @@ from headrace.machines.groups.assignors import (
     assign_range,
     assign_round_robin,
     assign_sticky,
+    cooperative_user_data,
+    racks_of,
     read_assignment,
     read_member,
     sticky_user_data,
     write_assignment,
     write_subscription,
 )
+from headrace.types.records import NodeAddress
 
 GROUPS = st.builds(
     lambda subscriptions, counts: (
@@ -240,6 +244,7 @@ def test_by_rack_each_partition_has_one_reader_and_no_plan_is_less_even(
     plain, plan = ASSIGNORS[name].plan(members, counts, {}), ASSIGNORS[name].plan(members, counts, racks)
     assert Counter(key for keys in plan.values() for key in keys) == Counter(
         key for keys in plain.values() for key in keys)
+    assert all(topic in each.topics for each in members for topic, _ in plan[each.member_id])
     for topics in [[topic] for topic in "abc"] if name == "range" else [list("abc")]:
         sizes = [sum(topic in topics for topic, _ in plan[m.member_id]) for m in members if m.topics >= {*topics}]
         if len(sizes) == len(members) or name == "range":
@@ -262,6 +267,20 @@ def test_what_a_sticky_member_had_survives_its_bytes() -> None:
     read = read_member("m", None, data, remembers=True)
     assert read == MemberSubscription("m", frozenset("t"), (("t", 1), ("u", 0)), 7)
     assert read_member("m", None, data) == MemberSubscription("m", frozenset("t"), (), 8)
+
+
+def test_a_generation_in_user_data_counts_only_where_the_subscription_has_none() -> None:
+    for generation, read in ((-1, 7), (8, 8)):
+        data = write_subscription(["t"], (), generation, None, cooperative_user_data(7))
+        assert read_member("m", None, data).generation == read
+
+
+def test_of_topics_that_the_leader_does_not_know_yet_no_racks_are_known() -> None:
+    partition = PartitionInfo(1, replicas=[1, 2, 3])
+    cluster = Cluster({n: NodeAddress(n, "h", n, rack) for n, rack in ((1, "east"), (2, None))},
+                      topics={"t": TopicInfo("t", partitions={0: partition})})
+    assert racks_of(cluster, in_racks(a="west", b=""), ["t", "u"]) == {("t", 0): {"east"}}
+    assert racks_of(cluster, in_racks(a="", b=""), ["t", "u"]) == NO_RACKS
 
 
 @pytest.mark.parametrize(("user_data", "owned", "generation"), [

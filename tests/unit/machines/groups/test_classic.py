@@ -299,6 +299,7 @@ def test_a_moved_coordinator_is_looked_for_without_a_rebalance() -> None:
     bench = ClassicBench()
     bench.settle(("t", 0))
     bench.heartbeat(KafkaError.NOT_COORDINATOR)
+    assert bench.finder.node_id is None
     bench.now += 1
     bench.send(HeartbeatRequest)
     assert bench.group.state is JoinState.STABLE
