@@ -136,13 +136,13 @@ def test_a_topic_that_was_not_asked_for_is_not_told_to_be_missing(broker: Embedd
         assert [*told, reader.poll(0.2)] == [None] * (len(told) + 1)
 
 
-def test_a_partition_that_its_topic_does_not_have_is_told_once(
+def test_a_partition_that_its_topic_does_not_have_is_told_once_and_none_of_a_topic_that_is_not_there(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headrace.client.consumer.consumer_machines._PROPAGATION_S", 0.3)
     told: list[KafkaError] = []
     with Consumer({"bootstrap.servers": broker.bootstrap_servers, "error_cb": told.append}) as reader:
-        reader.assign([TopicPartition("log-1", 0, 0), TopicPartition("log-1", 7, 0)])
+        reader.assign([TopicPartition("log-1", 0, 0), TopicPartition("log-1", 7, 0), TopicPartition("none", 0, 0)])
         poll_until(reader, lambda: told)
         assert [error.code() for error in told] == [KafkaError._UNKNOWN_PARTITION]
         assert "log-1[7]" in told[0].str()

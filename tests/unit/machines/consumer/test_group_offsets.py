@@ -695,14 +695,19 @@ def test_where_to_begin_is_only_asked_as_a_member() -> None:
         bench.group.on_reply(send, fetched_by_group(KafkaError.UNKNOWN_MEMBER_ID), now)
 
 
-@pytest.mark.parametrize("leaves", [False, True])
-def test_a_commit_with_an_outdated_epoch_fails_when_its_partition_was_given_up_and_has_come_back(leaves: bool) -> None:
+@pytest.mark.parametrize("how", ["it is lost", "the group is left", "it is committed after it was lost"])
+def test_a_commit_with_an_outdated_epoch_fails_when_its_partition_was_given_up_and_has_come_back(how: str) -> None:
     bench = Bench()
     send = bench.commit_of_a_member()
-    if leaves:
+    if how == "the group is left":
         bench.ownership.leave()
     else:
         bench.meet(Change.LOSE, -1, 0)
+    if how == "it is committed after it was lost":
+        bench.group.on_reply(send, committed(), 0.0)
+        bench.done.clear()
+        bench.commit(6)
+        [send] = poll(bench.group, 0.0)
     bench.ownership.advance(EpochMoved(6, "me"))
     bench.meet(Change.ASSIGN, 6, 0)
     bench.group.on_reply(send, committed(code=KafkaError.STALE_MEMBER_EPOCH), 0.0)

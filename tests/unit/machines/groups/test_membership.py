@@ -15,7 +15,7 @@ from headrace.machines.cluster.metadata import Metadata
 from headrace.machines.consumer.subscription import Subscription
 from headrace.machines.groups.classic import ClassicGroup
 from headrace.machines.groups.consumer_group import ConsumerGroup
-from headrace.machines.groups.membership import Membership, MembershipFactory
+from headrace.machines.groups.membership import Membership, MembershipFactory, heartbeat_timeout_s
 from headrace.machines.producer.transaction_requests import ConsumerGroupMetadata
 from tests.support.static_membership import StaticMembership
 
@@ -86,3 +86,10 @@ def test_a_subscription_that_is_refused_changes_nothing(kind: MembershipFactory)
 def test_a_member_of_a_group_keeps_its_instance_id_while_it_is_nobody(kind: MembershipFactory) -> None:
     member, _ = made(kind, **{"group.instance.id": "one"})
     assert member.identity == ConsumerGroupMetadata("g", -1, "", "one")
+
+
+@pytest.mark.parametrize(("interval_s", "request_timeout_s", "timeout_s"), [(5, 60, 15), (0.5, 60, 10), (5, 7, 7)])
+def test_a_heartbeat_waits_for_three_intervals_at_least_ten_seconds_and_no_longer_than_any_request(
+    interval_s: float, request_timeout_s: float, timeout_s: float
+) -> None:
+    assert heartbeat_timeout_s(interval_s, request_timeout_s) == timeout_s
