@@ -137,6 +137,19 @@ def test_topics_that_are_known_by_their_id_only_are_named_when_the_metadata_come
     assert bench.group.assignment == {("t", 0): T, ("t", 1): T}
 
 
+def test_names_are_asked_for_as_long_as_one_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    bench.join()
+    asked: list[float] = []
+    monkeypatch.setattr(bench.metadata, "refresh", asked.append)
+    for name, topic_id, times in (("u", UUID(int=99), 1), ("t", T, 0)):
+        asked.clear()
+        bench.know(name, topic_id)
+        bench.silent()
+        bench.silent()
+        assert len(asked) == times
+
+
 @pytest.mark.parametrize("code", [KafkaError.UNKNOWN_MEMBER_ID, KafkaError.FENCED_MEMBER_EPOCH])
 def test_a_member_that_was_dropped_joins_again(code: int) -> None:
     bench = Bench()
@@ -175,6 +188,19 @@ def test_a_coordinator_that_loads_is_asked_again() -> None:
     assert bench.finder.node_id == 1
     bench.silent()
     bench.send(0.1)
+
+
+def test_pauses_grow_only_while_the_coordinator_gives_no_answer_of_use() -> None:
+    bench = Bench()
+    bench.send()
+    for pause in (0.1, 0.2, 0.4):
+        bench.reply(code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+        bench.silent(pause - 0.01)
+        bench.send(0.011)
+    bench.reply(3, [0])
+    bench.send(5.0)
+    bench.reply(code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
+    bench.send(0.11)
 
 
 @pytest.mark.parametrize(("jitter", "pause"), [(0.0, 0.08), (1.0, 0.12)])

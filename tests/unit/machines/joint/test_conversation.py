@@ -6,6 +6,7 @@ from headrace.errors import KafkaError as K
 from headrace.errors import KafkaException
 from headrace.machines.cluster.coordinator import TRANSACTION
 from headrace.machines.joint.conversation import Ask
+from headrace.machines.machine import LOST
 from headrace.wire.messages.producer.transactions import EndTxnRequest, EndTxnResponse
 from tests.support.driven_conversation import PATIENCE_S, DrivenConversation
 
@@ -57,8 +58,9 @@ def test_a_coordinator_that_moved_is_looked_for_and_asked_again(talk):
     assert talk.result() == 9
 
 
-def test_a_lost_answer_is_asked_for_again(talk):
-    talk.lose(EndTxnRequest)
+@pytest.mark.parametrize("code", LOST)
+def test_a_lost_answer_is_asked_for_again(talk, code):
+    talk.lose(EndTxnRequest, K(code))
     assert talk.finders[TRANSACTION].lost == 1
     talk.wait()
     talk.answer(EndTxnRequest, answer())
@@ -125,8 +127,10 @@ def test_what_comes_after_its_end_changes_nothing(talk):
     send = talk.expect(EndTxnRequest)
     talk.machine.on_reply(send, answer(), talk.now)
     talk.machine.on_reply(send, answer(K.PRODUCER_FENCED), talk.now)
-    talk.machine.on_error(send, K(K._TRANSPORT), talk.now)
+    for code in (K._TRANSPORT, K._AUTHENTICATION):
+        talk.machine.on_error(send, K(code), talk.now)
     assert talk.result() == 9
+    assert talk.ended() is None
 
 
 def test_one_that_asks_nothing_ends_at_once():
