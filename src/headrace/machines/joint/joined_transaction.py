@@ -271,7 +271,7 @@ class JoinedTransaction:
                     self._claimed.add((topic.name, part.partition_index))
 
     def _is_ours(self, known: Any) -> bool:
-        return (known.producer_id, known.producer_epoch) == (self.producer_id, self.epoch) and known.last_sequence >= 0
+        return (known.producer_id, known.producer_epoch) == (self.producer_id, self.epoch)
 
     def _on_unclaimed(self, where: str, error: KafkaError, text: str | None, now: float) -> None:
         said = text or error.str()

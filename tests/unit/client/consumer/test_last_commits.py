@@ -136,24 +136,28 @@ def test_an_asyncio_consumer_commits_what_it_began_before_it_ends(broker: Embedd
     assert committed(broker, "asyncio") == 3
 
 
+@pytest.mark.parametrize("is_by_itself", [False, True])
 def test_what_no_coordinator_takes_is_waited_for_a_while_and_told(
-    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+    broker: EmbeddedBroker, is_by_itself: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headrace.client.consumer.consumer_offsets._LAST_COMMIT_TIMEOUT_S", 0.3)
     told: list[Any] = []
-    consumer = consumer_of(headrace, broker, told, **{"enable.auto.commit": False})
+    consumer = consumer_of(headrace, broker, told, **{"enable.auto.commit": is_by_itself,
+                                                      "auto.commit.interval.ms": 600_000})
     consumer.subscribe([TOPIC])
     broker.add_fault(Fault(action=Action.ERROR, request=OffsetCommitRequest, times=None,
                            error_code=headrace.KafkaError.COORDINATOR_LOAD_IN_PROGRESS))
     try:
         for _ in range(3):
-            consumer.commit(consumer.poll(PATIENCE_S))
+            message = consumer.poll(PATIENCE_S)
+            if not is_by_itself:
+                consumer.commit(message)
         began = time.monotonic()
         consumer.close()
         assert time.monotonic() - began < 5
     finally:
         broker.clear_faults()
-    assert [offset for _, offset in told] == [1, 2, 3]
+    assert [offset for _, offset in told] == ([3] if is_by_itself else [1, 2, 3])
     assert {error.code() for error, _ in told} == {headrace.KafkaError._TIMED_OUT}
 
 

@@ -118,7 +118,8 @@ def test_brokers_that_are_too_old_are_refused_with_the_remedy():
 
 def checked(reply, written=(("t", 0), ("t", 2))):
     talk = DrivenConversation(owner_steps.check(NEW, written))
-    talk.answer(DescribeTransactionsRequest, reply)
+    send = talk.answer(DescribeTransactionsRequest, reply)
+    assert send.request.transactional_ids == [NEW.transactional_id]
     return talk
 
 
