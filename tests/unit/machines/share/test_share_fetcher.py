@@ -380,6 +380,18 @@ def test_an_error_of_a_partition_that_lasts_is_reported(code: int) -> None:
     assert len(bench.poll(0.2)) == 1
 
 
+def test_an_error_of_a_partition_that_lasts_is_reported_once_until_it_works_again() -> None:
+    bench = Bench()
+    bench.assign(0)
+    reported = []
+    for code in (KafkaError.UNKNOWN, KafkaError.UNKNOWN, 0, KafkaError.UNKNOWN):
+        bench.give(bench.fetch()[1], last=-1, error_code=code)
+        reported.append(len(bench.fetcher.queue))
+        bench.fetcher.queue.clear()
+        bench.now += 2
+    assert reported == [1, 0, 0, 1]
+
+
 @pytest.mark.parametrize("code", [
     KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.FENCED_LEADER_EPOCH, KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError.UNKNOWN_TOPIC_ID, KafkaError.INCONSISTENT_TOPIC_ID, KafkaError.KAFKA_STORAGE_ERROR,
@@ -442,6 +454,14 @@ def test_a_leader_that_is_named_is_asked_at_once() -> None:
     assert [part for topic in again[1].forgotten_topics_data for part in topic.partitions] == [0]
 
 
+def test_a_broker_that_knows_of_no_leader_names_none() -> None:
+    bench = Bench()
+    bench.give(bench.fetch()[1], error_code=KafkaError.NOT_LEADER_FOR_PARTITION,
+               current_leader=FetchLeaderIdAndEpoch(leader_id=-1, leader_epoch=9))
+    assert bench.metadata.leader("t", 0) == (1, 1)
+    assert [send.destination for send in bench.poll(0.2)] == [1]
+
+
 def test_a_lost_connection_is_a_lost_session() -> None:
     bench = Bench()
     batch = bench.holding()
@@ -471,6 +491,21 @@ def test_partitions_that_are_given_to_others_are_forgotten_and_what_is_held_is_a
     assert isinstance(send.request, ShareAcknowledgeRequest)
     bench.answer(send)
     assert bench.acknowledged() == [({1}, None)]
+
+
+def test_what_is_acknowledged_of_a_partition_that_was_given_to_others_does_not_have_it_fetched_again() -> None:
+    bench = Bench()
+    bench.lead(1, 1)
+    bench.give(bench.fetch()[1])
+    batch = bench.take()
+    bench.assign(1)
+    bench.say(batch, {1: 1})
+    [send] = bench.poll()
+    assert isinstance(send.request, ShareAcknowledgeRequest)
+    bench.answer(send)
+    request = bench.fetch()[1].request
+    assert isinstance(request, ShareFetchRequest)
+    assert [part for topic in request.forgotten_topics_data for part in topic.partitions] == [0]
 
 
 def test_closing_waits_for_answers_sends_what_is_acknowledged_and_ends_each_session() -> None:
