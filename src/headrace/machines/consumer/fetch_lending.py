@@ -112,8 +112,7 @@ class FetchLending:
         (send,) = sends
         assert isinstance(send, Send)
         session = send.context.session
-        if (self._usual.get(send.destination, 0) < _USUAL or send.template is None or not session.known
-                or not self._plan.is_settled):
+        if self._usual.get(send.destination, 0) < _USUAL or send.template is None or not self._plan.is_settled:
             return sends
         topic, partition = next(reversed(session.known))  # where `fill_alone` has put what the template names
         lone = session.lone_of(topic)

@@ -311,7 +311,7 @@ class Fetcher:
             self._plan.leave_follower(state, now)
         self._plan.back_off(state, now)
         leader = data.current_leader
-        if leader is not None and leader.leader_id >= 0 and self._metadata.update_leader(
+        if leader is not None and self._metadata.update_leader(
                 state.topic, state.partition, leader.leader_id, leader.leader_epoch, _addresses(reply)):
             state.retry_at = 0.0
         else:  # a hint at the known leader does not help either

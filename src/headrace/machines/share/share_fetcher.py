@@ -384,7 +384,7 @@ class ShareFetcher:
                        endpoints: list[NodeAddress]) -> bool:
         """Take over a leader that the reply names (KIP-951); True when it was not known."""
         leader = part.current_leader
-        return leader is not None and leader.leader_id >= 0 and self._metadata.update_leader(
+        return leader is not None and self._metadata.update_leader(
             *key, leader.leader_id, leader.leader_epoch, endpoints)
 
     def _on_session_error(self, broker: _Broker, sent: list[Acknowledgements], code: int, message: str | None,

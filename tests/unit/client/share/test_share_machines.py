@@ -58,6 +58,15 @@ def test_a_topic_that_is_not_there_yet_is_waited_for_and_told_to_error_cb_once()
     assert [error.code() for _, (error,) in callbacks] == [KafkaError.UNKNOWN_TOPIC_OR_PART]
 
 
+def test_who_waits_for_records_is_woken_for_a_callback() -> None:
+    def check(machines: ShareMachines) -> None:
+        has_news = machines.news_since(machines.news)
+        machines.notify(print, "text")
+        assert has_news()
+
+    after(check=check)
+
+
 def test_its_waits_are_spread_by_the_clients_jitter() -> None:
     waits: list[float] = []
 

@@ -197,6 +197,17 @@ def test_behind_a_reply_that_could_not_be_taken_it_takes_twenty_more() -> None:
     assert bench.lent is not None
 
 
+def test_nothing_is_lent_while_the_plan_waits_for_a_partition() -> None:
+    bench = Lender(partitions=2)
+    bench.set_leaders({0: 1, 1: 1})
+    bench.step()
+    bench.reply(bench.sent[1], 1, code=KafkaError.KAFKA_STORAGE_ERROR)
+    bench.step()
+    for _ in range(5):
+        bench.usual()
+        assert bench.lent is None
+
+
 @pytest.mark.parametrize("topics", [
     [topic_reply(p0=b"")], [topic_reply(), topic_reply(topic={"topic_id": UUID(int=99)})],
 ], ids=["one topic", "two topics"])
