@@ -295,6 +295,23 @@ def test_a_coordinator_that_stands_still_leaves_time_to_find_the_one_in_its_plac
     assert (bench.group.state, bench.events(Rebalance)) == (JoinState.STABLE, [])
 
 
+@pytest.mark.parametrize("request_type", [JoinGroupRequest, SyncGroupRequest])
+def test_a_member_that_waits_for_a_slow_rebalance_for_longer_than_a_session_keeps_what_it_holds(
+    request_type: type,
+) -> None:
+    bench = ClassicBench(properties={"partition.assignment.strategy": "cooperative-sticky"})
+    bench.settle(("t", 0))
+    bench.heartbeat(KafkaError.REBALANCE_IN_PROGRESS)
+    if request_type is SyncGroupRequest:
+        bench.join(generation=2)
+    bench.group.application_at = bench.now + 60
+    bench.send(request_type)
+    bench.now += 60
+    bench.silent()
+    assert bench.events(Rebalance) == []
+    assert bench.group.owned == {("t", 0)}
+
+
 def test_a_moved_coordinator_is_looked_for_without_a_rebalance() -> None:
     bench = ClassicBench()
     bench.settle(("t", 0))
@@ -311,6 +328,7 @@ def test_a_moved_coordinator_is_looked_for_without_a_rebalance() -> None:
 def test_a_passing_error_while_joining_is_ridden_out_in_silence(code: int) -> None:
     bench = ClassicBench()
     bench.reply(bench.send(JoinGroupRequest), JoinGroupResponse(error_code=code, member_id="", protocol_name=""))
+    assert (bench.finder.node_id is None) is (code != KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
     bench.silent()
     bench.send(JoinGroupRequest, after_s=1.0)
     assert bench.events(GroupFailed) == []
