@@ -196,7 +196,6 @@ class ConsumerGroup:
             self._owned -= self._changing
         elif self.state is _S.ASSIGNING:
             self._owned |= self._changing
-        self._is_settled = False
         if self._lost:
             self._report_lost(now)
         elif self.state in (_S.REVOKING, _S.ASSIGNING):

@@ -379,6 +379,18 @@ def test_a_commit_follows_the_coordinator(code: int) -> None:
     assert bench.done[0][1] is None
 
 
+def test_a_commit_that_is_refused_for_the_moment_is_due_again_after_a_pause() -> None:
+    bench = Bench()
+    bench.commit()
+    [send] = poll(bench.group, 0.0)
+    bench.group.on_reply(send, committed(code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS), 0.0)
+    assert poll(bench.group, 0.0) == []
+    deadline = bench.group.deadline()
+    assert deadline is not None
+    assert deadline < 1.0
+    assert len(poll(bench.group, deadline)) == 1
+
+
 @pytest.mark.parametrize("code", [KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE,
                                   KafkaError.COORDINATOR_LOAD_IN_PROGRESS, KafkaError._TRANSPORT,
                                   KafkaError._TIMED_OUT])
@@ -637,6 +649,7 @@ def test_what_was_given_up_is_not_committed_in_the_epoch_in_which_the_member_sta
     bench.commit()
     [send] = poll(bench.group, 0.0)
     bench.meet(Change.REVOKE, 4, 0)
+    assert (poll(bench.group, 0.0), bench.done) == ([], []), "what is on the wire is answered"
     bench.group.on_reply(send, committed(code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS), 0.0)
     assert poll(bench.group, 1.0) == []
     [(_, error)] = bench.done

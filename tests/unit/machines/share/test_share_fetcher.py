@@ -530,6 +530,16 @@ def test_closing_waits_for_answers_sends_what_is_acknowledged_and_ends_each_sess
     assert bench.fetcher.unanswered == 0
 
 
+def test_closing_does_not_wait_for_the_end_of_a_pause() -> None:
+    bench = Bench()
+    batch = bench.holding()
+    bench.give(bench.fetch()[1], last=-1, error_code=KafkaError.KAFKA_STORAGE_ERROR)
+    bench.say(batch, {1: 1})
+    bench.fetcher.close()
+    [send] = [send for send in bench.poll() if send.destination == 1]
+    assert acknowledgements_in(send) == [(0, 1, 1, [1])]
+
+
 def test_closing_without_a_session_ends_at_once() -> None:
     bench = Bench()
     bench.fetcher.close()
