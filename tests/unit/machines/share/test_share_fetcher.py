@@ -90,15 +90,16 @@ class Bench:
         assert {type(send.request) for send in sends} <= {ShareFetchRequest}
         return {send.destination: send for send in sends}
 
-    def give(self, send: Send, first: int = 0, last: int = 9, **more: Any) -> None:
+    def give(self, send: Send, first: int = 0, last: int = 9, topic_id: UUID = T, lock_ms: int = 30_000,
+             **more: Any) -> None:
         """Answer a fetch with records of the one partition of this broker."""
         acquired = [AcquiredRecords(first_offset=first, last_offset=last, delivery_count=1)] if last >= first else []
         part = ShareFetchPartitionData(**{
             "partition_index": send.destination - 1, "acknowledge_error_code": 0, "error_code": 0,
             "current_leader": NOBODY, "records": b"batches", "acquired_records": acquired, **more})
         self.fetcher.on_reply(send, ShareFetchResponse(
-            error_code=0, acquisition_lock_timeout_ms=30_000,
-            responses=[ShareFetchableTopicResponse(topic_id=T, partitions=[part])]), self.now)
+            error_code=0, acquisition_lock_timeout_ms=lock_ms,
+            responses=[ShareFetchableTopicResponse(topic_id=topic_id, partitions=[part])]), self.now)
 
     def nothing(self, send: Send, code: int = 0) -> None:
         reply = ShareFetchResponse if isinstance(send.request, ShareFetchRequest) else ShareAcknowledgeResponse
@@ -183,6 +184,26 @@ def test_a_lock_counts_from_when_it_was_asked_for_unless_the_broker_may_have_wai
     assert bench.take().until == pytest.approx(bench.now + left_s)
 
 
+def test_records_are_held_for_as_long_as_the_broker_says() -> None:
+    bench = Bench()
+    bench.give(bench.fetch()[1], lock_ms=5_000)
+    assert bench.take().until == bench.now + 5
+
+
+def test_records_of_a_topic_that_was_deleted_are_nobodys() -> None:
+    bench = Bench()
+    bench.give(bench.fetch()[1], topic_id=UUID(int=99))
+    assert not bench.fetcher.queue
+
+
+def test_a_partition_without_a_leader_is_asked_for_when_it_has_one() -> None:
+    bench = Bench()
+    bench.lead(-1, 2)
+    assert set(bench.fetch()) == {2}
+    bench.lead(1, 2)
+    assert set(bench.fetch()) == {1}
+
+
 def test_an_empty_answer_is_followed_by_the_next_fetch_while_the_application_waits() -> None:
     bench = Bench()
     sent = bench.fetch()
@@ -233,6 +254,21 @@ def test_acknowledgements_travel_alone_where_nobody_waits() -> None:
     assert acknowledgements_in(send) == [(0, 1, 1, [1])]
     bench.answer(send)
     assert bench.acknowledged() == [({1}, None)]
+
+
+def test_each_of_several_acknowledgements_of_a_partition_is_answered() -> None:
+    bench = Bench()
+    batch = bench.holding()
+    for offset in range(3):
+        bench.say(batch, {offset: 1})
+    assert bench.fetcher.unanswered == 3
+    [send] = bench.poll()
+    request = send.request
+    assert isinstance(request, ShareAcknowledgeRequest)
+    assert (request.group_id, request.member_id) == ("g", "me")
+    bench.answer(send)
+    assert bench.acknowledged() == [({0}, None), ({1}, None), ({2}, None)]
+    assert bench.fetcher.unanswered == 0
 
 
 def test_a_renewal_travels_alone_also_where_somebody_waits() -> None:
