@@ -26,6 +26,8 @@ def test_each_leader_is_asked_for_its_partitions() -> None:
     bench.ask_leader(1)
     sends = poll(bench.lookup, 0.0)
     assert [send.destination for send in sends] == [1, 2]
+    assert [[part.partition_index for topic in send.request.topics for part in topic.partitions]
+            for send in sends if isinstance(send.request, ListOffsetsRequest)] == [[0], [1]]
     assert poll(bench.lookup, 0.0) == []
     for partition, send in enumerate(sends):
         bench.lookup.on_reply(send, listed(partition), 0.0)

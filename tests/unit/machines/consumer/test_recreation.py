@@ -208,6 +208,17 @@ def test_a_partition_that_is_assigned_after_the_topic_was_made_anew_is_none_of_t
     assert bench.states() == [(PositionPhase.FETCH, 7)]
 
 
+def test_a_partition_that_waits_for_its_groups_offset_goes_on_waiting_whatever_the_policy() -> None:
+    bench = Bench("error", group_id="g")
+    bench.assign(OFFSET_INVALID)
+    bench.picture(OLD)
+    epochs = [state.epoch for state in bench.subscription]
+    found = bench.picture(NEW)
+    assert [(state, error.code()) for state, error in found.errors] == [(None, KafkaError.UNKNOWN_TOPIC_ID)]
+    assert bench.states() == [(PositionPhase.COMMITTED, OFFSET_INVALID)] * 2
+    assert [state.epoch for state in bench.subscription] == [epoch + 1 for epoch in epochs], "asked anew"
+
+
 def test_a_topic_that_is_not_in_the_picture_yet_hides_nothing_of_the_others() -> None:
     bench = Bench()
     bench.subscription.assign([TopicPartition("new", 0, 5), TopicPartition("t", 0, 100)])

@@ -16,12 +16,13 @@ def test_an_absolute_offset_is_fetched_from_at_once() -> None:
     assert (state.phase, state.position, state.fetch_offset) == (PositionPhase.FETCH, 42, 42)
 
 
-@pytest.mark.parametrize(("offset", "timestamp"), [(OFFSET_BEGINNING, EARLIEST), (OFFSET_END, LATEST)])
-def test_a_logical_offset_is_looked_up_at_the_leader(offset: int, timestamp: int) -> None:
+@pytest.mark.parametrize(("offset", "timestamp", "tail"), [
+    (OFFSET_BEGINNING, EARLIEST, 0), (OFFSET_END, LATEST, 0), (-2000, LATEST, 0), (-2007, LATEST, 7)])
+def test_a_logical_offset_is_looked_up_at_the_leader(offset: int, timestamp: int, tail: int) -> None:
     subscription = Subscription("g", "error")
     subscription.assign([TopicPartition("t", 0, offset)])
     state = subscription.require("t", 0)
-    assert (state.phase, state.reset_timestamp) == (PositionPhase.RESET, timestamp)
+    assert (state.phase, state.reset_timestamp, state.tail) == (PositionPhase.RESET, timestamp, tail)
 
 
 def test_without_an_offset_the_group_is_asked_and_without_a_group_the_policy_decides() -> None:
