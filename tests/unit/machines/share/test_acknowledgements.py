@@ -15,6 +15,7 @@ def said(types: dict[int, int], *runs: tuple[int, int, int]) -> Acknowledgements
 
 def test_records_that_follow_each_other_and_share_a_type_are_one_run() -> None:
     assert batches_of([said({3: 1, 1: 1, 2: 1, 7: 1})]) == [(1, 3, [1]), (7, 7, [1])]
+    assert batches_of([said({1: 1, 0: 1})]) == [(0, 1, [1])]
 
 
 def test_where_types_differ_each_record_has_its_own() -> None:

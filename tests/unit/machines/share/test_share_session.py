@@ -35,6 +35,8 @@ def test_a_session_names_only_what_is_new_and_what_is_gone() -> None:
     session.answered()
     third = fetch(session, {("a", 1): A, ("b", 0): B})
     assert (third.share_session_epoch, named(third), forgotten(third)) == (2, set(), set())
+    fetch(session, {("a", 1): A, ("a", 2): A, ("b", 0): B})
+    assert forgotten(fetch(session, {})) == {(A, 1), (A, 2), (B, 0)}
 
 
 def test_a_topic_that_was_made_anew_is_another_one() -> None:
@@ -46,11 +48,12 @@ def test_a_topic_that_was_made_anew_is_another_one() -> None:
 
 def test_acknowledgements_travel_with_a_fetch() -> None:
     session = ShareSession(1)
-    fetch(session, {("a", 0): A})
-    request = fetch(session, {("a", 0): A}, Acknowledgements(("a", 0), A, session, {1: 1, 2: 1}),
-                    Acknowledgements(("a", 0), A, session, {4: 2}))
+    fetch(session, {("a", 3): A})
+    request = fetch(session, {("a", 3): A}, Acknowledgements(("a", 3), A, session, {1: 1, 2: 1}),
+                    Acknowledgements(("a", 3), A, session, {4: 2}))
     [topic] = request.topics
     [part] = topic.partitions
+    assert (topic.topic_id, part.partition_index) == (A, 3)
     assert [(batch.first_offset, batch.last_offset, batch.acknowledge_types)
             for batch in part.acknowledgement_batches] == [(1, 2, [1]), (4, 4, [2])]
 
