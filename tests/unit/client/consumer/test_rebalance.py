@@ -14,6 +14,7 @@ import pytest
 
 import headrace
 from headrace.aio import AIOConsumer
+from headrace.broker.faults import Action, Fault
 from headrace.broker.settings import BrokerSettings
 from headrace.client.consumer.consumer import Consumer
 from headrace.errors import ClientClosedError, CommitError, KafkaError, KafkaException
@@ -22,6 +23,7 @@ from headrace.machines.groups.membership import Left, Rebalance
 from headrace.records import Message
 from headrace.testing import EmbeddedBroker
 from headrace.types.records import TopicPartition
+from headrace.wire.messages.consumer.offsets import OffsetCommitRequest
 from headrace.wire.messages.groups.classic_groups import LeaveGroupRequest, MemberIdentity
 from headrace.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest
 from tests.support.group_members import consumer, fill, held, numbers, poll_until
@@ -107,6 +109,31 @@ def test_asyncio_calls_end_with_a_rebalance_too(broker: EmbeddedBroker) -> None:
         await second.close()
 
     asyncio.run(read())
+
+
+@pytest.mark.parametrize("call", [lambda member: member.poll(60), lambda member: member.unsubscribe()],
+                         ids=["poll", "unsubscribe"])
+def test_who_is_cancelled_while_offsets_are_committed_waits_for_them_no_longer(
+    broker: EmbeddedBroker, call: Callable[[Any], Any]
+) -> None:
+    async def run() -> None:
+        async with AIOConsumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g",
+                                "auto.offset.reset": "earliest", "auto.commit.interval.ms": 600_000}) as member:
+            await member.subscribe(["t"])
+            assert len(await member.consume(20, 20)) == 20
+            broker.add_fault(Fault(action=Action.SILENCE, request=OffsetCommitRequest, times=None))
+            try:
+                await member.enforce_rebalance()
+                calling = asyncio.create_task(call(member))
+                while not member._engine.machines.group_offsets.is_committing:
+                    await asyncio.sleep(0.01)
+                calling.cancel()
+                done, _ = await asyncio.wait([calling], timeout=10)
+                assert [each.cancelled() for each in done] == [True]
+            finally:
+                broker.clear_faults()
+
+    asyncio.run(run())
 
 
 def test_a_call_that_is_cancelled_in_the_moment_in_which_the_group_is_left_ends_as_cancelled(
@@ -408,12 +435,14 @@ def test_what_is_given_up_outside_of_a_group_is_committed_and_told(broker: Embed
         assert told == [(None, [5]), (None, [5])]
 
 
-def test_what_is_lost_is_not_committed_although_on_lost_gives_it_up(broker: EmbeddedBroker) -> None:
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_what_is_lost_is_not_committed_although_on_lost_gives_it_up(broker: EmbeddedBroker, by_itself: bool) -> None:
     lost: list[list[int]] = []
 
     def on_lost(member: Consumer, partitions: list[TopicPartition]) -> None:
         lost.append(numbers(partitions))
-        member.unassign()
+        if by_itself:
+            member.unassign()
 
     failures: list[KafkaError] = []
     properties = {"group.instance.id": "one", "auto.commit.interval.ms": 600_000,
@@ -433,19 +462,22 @@ def test_what_is_lost_is_not_committed_although_on_lost_gives_it_up(broker: Embe
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_who_had_no_partitions_is_not_told_that_they_are_lost(protocol: str) -> None:
     lost: list[list[int]] = []
+    given: list[list[int]] = []
     with EmbeddedBroker(settings=BrokerSettings(auto_create_topics=False)) as broker:
         properties: dict[str, Any] = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g",
                                       "group.protocol": protocol, "max.poll.interval.ms": 1500}
         if protocol == "classic":
             properties |= {"session.timeout.ms": 1500, "heartbeat.interval.ms": 100}
         with Consumer(properties) as member:
-            member.subscribe(["missing"], on_lost=lambda _, partitions: lost.append(numbers(partitions)))
+            member.subscribe(["missing"], on_assign=lambda _, partitions: given.append(numbers(partitions)),
+                             on_lost=lambda _, partitions: lost.append(numbers(partitions)))
             poll_until(lambda: member.health().group_state == "stable", member)
             time.sleep(2)
             poll_until(lambda: (message := member.poll(0)) is not None
                        and message.error() == KafkaError._MAX_POLL_EXCEEDED)
             poll_until(lambda: member.health().group_state == "stable", member)
             assert lost == []
+            assert given[:1] == ([[]] if protocol == "classic" else []), "who gets a plan is told also of an empty one"
 
 
 @pytest.mark.parametrize("package", [headrace, confluent_kafka])

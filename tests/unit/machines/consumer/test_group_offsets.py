@@ -67,6 +67,17 @@ def test_a_committed_offset_is_the_start() -> None:
     assert (state.phase, state.position, state.committed) == (PositionPhase.FETCH, 12, 12)
 
 
+def test_also_the_first_offset_of_all_may_be_committed() -> None:
+    bench = Bench(reset="latest")
+    bench.subscription.assign([TopicPartition("t", 0)])
+    bench.group.ask([TopicPartition("t", 0)], NEVER, bench.found.append)
+    for send in poll(bench.group, 0.0):
+        bench.group.on_reply(send, fetched(0, 0), 0.0)
+    state = bench.subscription.require("t", 0)
+    assert (state.phase, state.position, state.committed) == (PositionPhase.FETCH, 0, 0)
+    assert [tp.offset for tp in bench.found] == [0]
+
+
 def test_a_partition_that_came_back_starts_behind_what_is_being_committed_of_it() -> None:
     bench = Bench()
     bench.commit(offset=9)
@@ -150,6 +161,19 @@ def test_a_commit_carries_the_identity_of_the_member() -> None:
     bench.group.on_reply(send, committed(), 0.0)
     [(partitions, error)] = bench.done
     assert (partitions[0].offset, partitions[0].error, error) == (5, None, None)
+
+
+@pytest.mark.parametrize(("given", "sent"), [
+    (TopicPartition("t", 0, 5, "note", 7), (0, 5, "note", 7)), (TopicPartition("t", 1, 0), (1, 0, "", -1))])
+def test_a_commit_has_all_that_the_application_said(given: TopicPartition, sent: tuple[int, int, str, int]) -> None:
+    bench = Bench()
+    bench.group.commit([given], NEVER, lambda *_: None)
+    [send] = poll(bench.group, 0.0)
+    assert isinstance(send.request, OffsetCommitRequest)
+    [topic] = send.request.topics
+    [part] = topic.partitions
+    assert (topic.name, part.partition_index, part.committed_offset, part.committed_metadata,
+            part.committed_leader_epoch) == ("t", *sent)
 
 
 def identities(bench: Bench) -> list[tuple[str, int, list[int]]]:

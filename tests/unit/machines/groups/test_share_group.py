@@ -293,12 +293,21 @@ def test_an_application_that_does_not_poll_leaves_and_comes_back_when_it_does() 
     assert bench.send().member_epoch == 0
 
 
+def test_who_leaves_because_of_its_application_says_so_whether_a_heartbeat_is_on_its_way_or_not() -> None:
+    bench = Bench(max_poll_interval_ms=3000)
+    bench.join()
+    bench.group.application_at = bench.now
+    assert bench.send(3).member_epoch == -1
+    assert bench.failures() == [KafkaError._MAX_POLL_EXCEEDED]
+
+
 def test_leaving_is_told_and_known() -> None:
     bench = Bench()
     bench.join()
     bench.group.leave()
     assert bench.send().member_epoch == -1
-    assert not bench.group.is_outside
+    bench.silent()
+    assert (bench.group.events(), bench.group.is_outside) == ([], False)
     bench.reply(-1)
     assert bench.group.events() == [Left()]
     assert bench.group.is_outside
