@@ -54,6 +54,22 @@ def test_while_one_commit_is_under_way_the_next_waits_and_the_newest_is_set() ->
     assert view.begun == [at(1), at(3)]
 
 
+def test_in_the_end_each_commit_has_its_time_also_the_one_that_waits_for_another() -> None:
+    view, commits, waited = View(), GroupCommits("g"), []
+
+    def slow(timeout_s: float) -> None:
+        waited.append(timeout_s)
+        if not timeout_s:
+            raise TimeoutError
+
+    view.answer = slow
+    for offset in (1, 2):
+        commits.reached(view, at(offset))  # type: ignore[arg-type]
+    commits.finish(view)  # type: ignore[arg-type]
+    assert view.begun == [at(1), at(2)]
+    assert waited[-1] > 0
+
+
 def test_a_refusal_is_told_once_and_stops_nothing(caplog: pytest.LogCaptureFixture) -> None:
     view, commits = View(), GroupCommits("g")
     view.answer = refused

@@ -70,6 +70,12 @@ def test_ids_and_epochs_travel_with_the_offsets_of_their_topics():
     assert logged_epochs(logged) == {A: 7}
     assert batch_start({}, logged) == ({A: 1}, {A: 2, B: 3})
     assert logged["@v"] == 2
+    assert batch_offsets({A: 1}, {A: 2}, {"z": "other"}, {C: 1}) == batch_offsets({A: 1}, {A: 2})
+
+
+def test_ranges_come_in_one_order_so_that_a_batch_that_runs_again_has_the_same_tasks():
+    assert ranges({}, {C: 4, B: 3, A: 9}) == ranges({}, {A: 9, B: 3, C: 4}) == [
+        Range("a", 0, 0, 9), Range("a", 1, 0, 3), Range("b", 0, 0, 4)]
 
 
 def test_ranges_know_their_topic_when_they_are_cut():
@@ -227,6 +233,8 @@ def test_partitions_without_news_make_no_task():
 def test_enough_tasks_are_cut_from_the_largest_ranges():
     tasks = split([Range("a", 0, 0, 900), Range("a", 1, 0, 100)], min_partitions=4)
     assert [each.size for each in tasks] == [300, 300, 300, 100]
+    grown = split([Range("a", p, 0, size) for p, size in enumerate([100, 200, 900])], min_partitions=5)
+    assert [each.size for each in grown] == [100, 200, 300, 300, 300]
 
 
 def test_no_task_is_larger_than_asked():

@@ -24,7 +24,8 @@ __all__ = ["ClaimsTopic", "check_first", "open_claims"]
 
 _NOT_FOR_CLAIMS: Final = frozenset((
     "interceptor.classes", "partitioner", "delivery.report.only.error", "dr_cb", "transactional.id"))
-_PRODUCER: Final = {"acks": "all", "enable.idempotence": "true", "linger.ms": "0"}
+_PRODUCER: Final = {"acks": "all", "enable.idempotence": "true", "linger.ms": "0", "allow.auto.create.topics": "false"}
+"""A topic that brokers make of themselves has neither one partition nor the retention of claims."""
 _RETENTION_MS: Final = "86400000"
 """Brokers end a transaction after a quarter of an hour, and nobody asks for its claims after that."""
 _PATIENCE_S: Final = 120.0
@@ -83,7 +84,9 @@ def check_first(claims: Iterable[tuple[bytes, bytes]], work: str, own: bytes) ->
     Raises:
         KafkaException: another one was first.
     """
-    if next(value for key, value in claims if key == work.encode()) != own:
+    wanted = work.encode()
+    found = [value for key, value in claims if key == wanted]  # to the end: else their reader would not be kept
+    if found[0] != own:
         raise KafkaException(KafkaError(
             KafkaError._STATE, f"{work}: another attempt has claimed it and may have written some of its rows. The "
             "micro-batch is written again as a whole when the query restarts"))

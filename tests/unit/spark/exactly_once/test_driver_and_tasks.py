@@ -5,12 +5,14 @@ import pytest
 pytest.importorskip("pyspark")
 
 from headrace import Consumer, KafkaException
+from headrace.admin import AdminClient, NewTopic
 from headrace.broker.settings import BrokerSettings
-from headrace.errors import ConfigError
+from headrace.errors import ConfigError, KafkaError
 from headrace.machines.joint.joined_transaction import JoinedTransaction
 from headrace.spark.exactly_once import driver_transaction, task_transaction
 from headrace.spark.exactly_once.batch_marker import BatchMarker
 from headrace.spark.exactly_once.spark_task import TaskIdentity
+from headrace.spark.exactly_once.task_report import TaskReport
 from headrace.spark.options import SinkOptions
 from headrace.spark.sink import append_rows
 from headrace.testing import EmbeddedBroker
@@ -53,6 +55,10 @@ class Query:
         return reports
 
     def committed(self, ordered=True):
+        found = [message.value().decode() for message in self.messages()]
+        return sorted(found) if ordered else found
+
+    def messages(self):
         with Consumer({"bootstrap.servers": self.servers, "group.id": "r", "auto.offset.reset": "earliest",
                        "enable.partition.eof": True, "enable.auto.commit": False}) as consumer:
             consumer.subscribe([self.topic])
@@ -61,10 +67,10 @@ class Query:
                 message = consumer.poll(10)
                 assert message is not None
                 if message.error() is None:
-                    found.append(message.value().decode())
+                    found.append(message)
                 else:
                     ended.add(message.partition())
-            return sorted(found) if ordered else found
+            return found
 
 
 def rows_of(*batches, times=2):
@@ -77,8 +83,6 @@ def query(broker, request):
 
 
 def make_topic(broker, name):
-    from headrace.admin import AdminClient, NewTopic
-
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     for done in admin.create_topics([NewTopic(name, num_partitions=3, replication_factor=1)]).values():
         done.result()
@@ -128,6 +132,31 @@ def test_a_task_of_the_transaction_before_cannot_write(query):
     query.begin()
     with pytest.raises(KafkaException, match=f"headrace-sink-{query.topic} was taken over.*a sinkId of its own"):
         query.task(begun, 0, 0)
+
+
+def test_a_transaction_that_is_given_up_is_aborted_at_once_for_readers_wait_for_its_end(query):
+    begun = query.begin()
+    query.task(begun, 0, 0)
+    with AdminClient({"bootstrap.servers": query.servers}) as admin:
+        def state():
+            name = begun.transaction.transactional_id
+            return admin.describe_transactions([name])[name].result(10).state
+
+        assert state() == "Ongoing"
+        driver_transaction.abort(query.options, begun)
+        assert state() != "Ongoing"
+    driver_transaction.abort(query.options, None)
+
+
+def test_an_abort_that_fails_is_a_warning_for_the_next_beginning_aborts_as_well(query, monkeypatch, caplog):
+    class Gone:
+        def abort(self, transaction):
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no broker answers"))
+
+    begun = query.begin()
+    monkeypatch.setattr(driver_transaction, "kept_owner", lambda properties: Gone())
+    driver_transaction.abort(query.options, begun)
+    assert f"{begun.transaction.transactional_id} was not aborted, readers wait for its end: no broker" in caplog.text
 
 
 def test_an_abort_behind_a_commit_whose_answer_was_lost_changes_nothing(query):
@@ -180,6 +209,34 @@ def test_rows_keep_their_order_however_many_go_ahead(query, rows):
     assert query.committed(ordered=False) == [f"7-{number}" for number in range(rows)]
 
 
+@pytest.mark.parametrize("ahead", [0, 2, 5])
+def test_key_and_headers_go_with_their_row_however_many_rows_go_ahead(query, ahead):
+    begun = query.begin()
+    rows = [(b"k%d" % number, b"v%d" % number, [("h", b"%d" % number)]) for number in range(4)]
+    keys, values, headers = zip(*rows, strict=True)
+    kind = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))
+    shown = [[{"key": name, "value": value} for name, value in each] for each in headers]
+    with task_transaction.JoinedColumnWriter(
+            query.options.client, begun, attempt_id=ahead - 1 if ahead else None) as out:
+        out.append(query.topic, pyarrow.array(keys), pyarrow.array(values), pyarrow.array([2] * 4, pyarrow.int32()),
+                   pyarrow.array(shown, kind))
+        out.finish()
+        written = out.written()
+    report = TaskReport(begun, BatchMarker("q", 0), False, written)
+    driver_transaction.commit(query.options, [report])
+    found = [(each.key(), each.value(), each.headers()) for each in query.messages()]
+    assert found == rows
+
+
+def test_rows_that_are_in_the_transaction_twice_or_not_at_all_are_not_reported(query):
+    begun = query.begin()
+    task = TaskIdentity(BatchMarker("q", 0), 0, 0, 100, False)
+    assert task_transaction.written(begun, task, 3, {(query.topic, 0): 1, (query.topic, 1): 2}).written
+    for found in (2, 4):
+        with pytest.raises(KafkaException, match=f"3 rows were written, and {found} records are in the transaction"):
+            task_transaction.written(begun, task, 3, {(query.topic, 0): found})
+
+
 def test_speculation_is_refused(query):
     begun = query.begin()
     with pytest.raises(ConfigError, match=r"spark\.speculation=false"):
@@ -218,6 +275,18 @@ def test_batch_writes_without_a_name_do_not_end_each_other(query):
                                  "delivery.guarantee": "exactly_once"})
     first, second = driver_transaction.begin_alone(options), driver_transaction.begin_alone(options)
     assert first.transaction.transactional_id != second.transaction.transactional_id
+
+
+@pytest.mark.parametrize(("given", "name"), [
+    ({"sinkId": "alone"}, "headrace-sink-alone"), ({"kafka.transactional.id": "mine", "sinkId": "alone"}, "mine")])
+def test_a_batch_write_has_the_name_and_the_claims_that_its_options_give_it(query, given, name):
+    options = SinkOptions.parse({
+        "kafka.bootstrap.servers": query.servers, "topic": query.topic, "delivery.guarantee": "exactly_once",
+        "exactlyOnce.claims": "topic", "exactlyOnce.claimsTopic": f"claims-{query.topic}", **given})
+    begun = driver_transaction.begin_alone(options)
+    assert begun.transaction.transactional_id == name
+    assert begun.claims is not None
+    assert begun.claims.topic == f"claims-{query.topic}"
 
 
 @pytest.mark.parametrize(("given", "name"), [
