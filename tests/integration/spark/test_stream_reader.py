@@ -445,7 +445,7 @@ def test_an_available_now_run_passes_over_records_that_are_gone_up_to_its_end_an
     assert reader.latestOffset(end, reader.getDefaultReadLimit()) == end
 
 
-def test_a_log_that_an_election_has_cut_stops_the_query_or_is_read_from_the_cut():
+def test_a_log_that_an_election_has_cut_stops_the_query_or_is_read_from_the_cut(caplog):
     view = FakeView(p0=(0, 10), p1=(0, 10))
     view.end_epochs = {("t", 0): 4, ("t", 1): 4}
     reader = reader_on(view)
@@ -459,6 +459,7 @@ def test_a_log_that_an_election_has_cut_stops_the_query_or_is_read_from_the_cut(
     reader = reader_on(view, failOnDataLoss="false")
     end = reader.latestOffset(start, ReadAllAvailable())
     assert ranges_of(reader, start, end) == [Range("t", 0, 7, 20), Range("t", 1, 10, 12)]
+    assert "records may be lost: t[0] lack records that were read, after an election" in caplog.text
 
 
 @pytest.mark.parametrize("text", [
@@ -551,7 +552,8 @@ def test_a_schema_may_leave_columns_out_but_not_change_them():
 
 
 def test_headers_are_a_column_when_asked_for():
-    assert "headers" in HeadraceSource({**OPTIONS, "includeHeaders": "true"}).schema()
+    for said in ("true", " True "):
+        assert "headers" in HeadraceSource({**OPTIONS, "includeHeaders": said}).schema()
     assert "headers" not in HeadraceSource(OPTIONS).schema()
 
 

@@ -86,6 +86,7 @@ def test_what_was_just_heard_is_not_asked_for_again(
     assert set(view.ends()) == {("a", 0), ("a", 1)}
     before = len(asked)
     assert view.partitions() == [("a", 0), ("a", 1)]
+    assert set(view.ends()) == {("a", 0), ("a", 1)}
     assert len(asked) == before
 
 
@@ -236,3 +237,38 @@ def test_a_query_that_runs_waits_for_a_name_service_that_is_down(
     monkeypatch.setattr(view._log, "offsets", offsets)
     assert view.ends() == {("a", 0): 0, ("a", 1): 0}
     assert failures == 4
+
+
+@pytest.mark.parametrize("code", [KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError.LEADER_NOT_AVAILABLE])
+def test_a_query_that_begins_while_brokers_restart_waits_for_them(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    view = ClusterView({"bootstrap.servers": broker.bootstrap_servers}, TopicSelection(topics=("c",)),
+                       Retries(pause_s=0.0))
+    _open.append(view)
+    ask, failures = view._log.topics, 0
+
+    def topics(*wanted: Any, **more: Any) -> Any:
+        nonlocal failures
+        failures += 1
+        if failures < 4:
+            raise KafkaException(KafkaError(code))
+        return ask(*wanted, **more)
+
+    monkeypatch.setattr(view._log, "topics", topics)
+    assert view.partitions() == [("c", 0)]
+    assert failures == 4
+
+
+def test_what_no_waiting_mends_is_said_at_once(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    view, asked = view_of(broker, topics=("c",)), []
+
+    def topics(*wanted: Any, **more: Any) -> Any:
+        asked.append(wanted)
+        raise KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
+
+    monkeypatch.setattr(view._log, "topics", topics)
+    with pytest.raises(KafkaException) as caught:
+        view.partitions()
+    assert caught.value.error == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert len(asked) == 1

@@ -32,6 +32,8 @@ def test_a_batch_read_defaults_to_everything_and_a_stream_to_what_comes_next():
     assert source().starting == Position(EARLIEST)
     assert source().ending == Position(LATEST)
     assert source(streaming=True).starting == Position(LATEST)
+    assert source(streaming=True, startingOffsets=" Earliest ").starting == Position(EARLIEST)
+    assert source(endingOffsets="LATEST").ending == Position(LATEST)
 
 
 def test_offsets_may_be_given_per_partition_with_logical_ones():
@@ -220,7 +222,9 @@ def test_a_batch_read_does_without_the_bounds_of_micro_batches_and_warns_as_spar
 
 
 def test_a_streaming_read_has_no_end():
-    assert "belongs to a batch read only" in refusal(True, endingOffsets="latest")
+    for given in ({"endingOffsets": "latest"}, {"endingTimestamp": "5"},
+                  {"endingOffsetsByTimestamp": '{"t": {"0": 5}}'}):
+        assert "belongs to a batch read only" in refusal(True, **given)
 
 
 @pytest.mark.parametrize("text", ["many", "0", "-5m", "5 parsecs"])
