@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["client_properties", "read_topic"]
 
 _COLUMNS: Final = ("partition", "offset", "timestamp", "key", "value", "headers")
-_DEFAULTS: Final = {"isolation.level": "read_committed"}
 _ALL: Final = 1 << 62
 
 
@@ -88,7 +87,7 @@ def read_topic(
     _check(columns, limit)
     bounds = checked_bound("start", start), checked_bound("end", end)
     value, key = side_formats(value_format, key_format, registry, schemas, reading=True)
-    properties = {**_DEFAULTS, **client_properties(config)}
+    properties = client_properties(config)
     decoding = decoded_read(value, key, topic)
     with LogView(properties, [topic]) as view:
         ranges = ranges_between(view, topic, partitions, *bounds, timeout)

@@ -40,7 +40,6 @@ _ATTEMPTS: Final = 3
 _BOUNDS: Final = ((1 << 63) - 1, -(1 << 63))
 """What `to_arrow` has in the place of a timestamp beyond them; no whole milliseconds make these microseconds."""
 _BEYOND: Final = [struct.pack("=q", bound) for bound in _BOUNDS]
-_DEFAULTS: Final = {"isolation.level": "read_committed"}
 _READERS: Final = KeptReaders()
 _log = logging.getLogger("headrace")
 
@@ -61,7 +60,7 @@ def read_columns(
         KafkaException: the brokers did not answer in time, or refused.
     """
     for attempts_left in reversed(range(_ATTEMPTS)):
-        reader = _READERS.take({**_DEFAULTS, **options.client})
+        reader = _READERS.take(options.client)
         reached: dict[tuple[str, int], int] = {}
         try:
             yield from _read(reader, options, columns, wanted, reached)

@@ -492,6 +492,24 @@ def test_a_group_gets_the_end_of_finished_batches_and_never_a_start():
     assert view.committed[1:] == [("shown", {("t", 0): 12})]
 
 
+def test_an_available_now_run_ends_when_the_group_has_the_end_of_its_last_batch(monkeypatch):
+    class SlowView(FakeView):
+        def begin_commit(self, group_id, offsets):
+            def answered(timeout_s):
+                if not timeout_s:
+                    raise TimeoutError
+                self.committed.append((group_id, offsets))
+            return answered
+
+    view = SlowView(p0=(0, 10))
+    reader = reader_on(view, groupId="g", maxOffsetsPerTrigger="5")
+    reader.prepareForTriggerAvailableNow()
+    end = logged(reader.initialOffset())
+    for _ in range(3):
+        end = logged(reader.latestOffset(end, reader.getDefaultReadLimit()))
+    assert view.committed == [("g", {("t", 0): 5}), ("g", {("t", 0): 10})]
+
+
 def test_columns_are_chosen_by_an_option():
     source = HeadraceSource({**OPTIONS, "columns": "value, offset, headers"})
     assert source.schema() == "value binary, offset bigint, headers array<struct<key:string,value:binary>>"

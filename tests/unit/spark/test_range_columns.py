@@ -249,3 +249,18 @@ def test_brokers_that_lag_behind_lose_nothing(
     monkeypatch.setattr(RangeReader, "read", lagging)
     assert read(broker, [Range(topic, 0, 0, 2, known)], subscribe=topic) == expected((0, 0, 2))
     assert len(reads) == 2
+
+
+def test_records_of_aborted_transactions_are_read_only_where_that_is_asked_for(broker: EmbeddedBroker) -> None:
+    broker.create_topic("ended", 1)
+    with Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "ends"}) as out:
+        out.init_transactions(PATIENCE_S)
+        for value, end in ((b"aborted", out.abort_transaction), (b"committed", out.commit_transaction)):
+            out.begin_transaction()
+            out.produce("ended", value, partition=0)
+            assert out.flush(PATIENCE_S) == 0
+            end(PATIENCE_S)
+    wanted = [Range("ended", 0, 0, 4)]  # each transaction's end is a record, too
+    assert read(broker, wanted, ["value"]) == [(b"committed",)]
+    given = {"kafka.isolation.level": "read_uncommitted"}
+    assert read(broker, wanted, ["value"], **given) == [(b"aborted",), (b"committed",)]

@@ -204,6 +204,18 @@ def test_spark_is_told_of_a_stop_without_the_long_trace_of_the_job_that_was_canc
     assert "".join(traceback.format_exception(caught.value)).count("Traceback") == 1
 
 
+def test_a_thread_of_the_handler_s_own_cannot_write_once_it_has_returned(kafka):
+    kept = []
+
+    def handler(frame, batch, sink):
+        kept.append(sink)
+        sink.written["out", 0] = 5
+
+    run(kafka, handler)
+    with pytest.raises(ConfigError, match="writes while its handler runs, and this one has returned"):
+        kept[0].write(None, "out")
+
+
 def test_a_failed_write_is_not_committed_although_the_handler_goes_on(kafka):
     def swallowing(frame, batch, sink):
         sink.written["out", 0] = 5
@@ -220,6 +232,7 @@ def test_a_failed_write_is_not_committed_although_the_handler_goes_on(kafka):
     ({**GIVEN, "maxAttempts": "often"}, "option maxAttempts"),
     ({**GIVEN, "delivery.guarantee": "at_least_once"}, "option delivery.guarantee is exactly_once here"),
     ({**GIVEN, "sinkld": "x"}, "Did you mean 'sinkId'"),
+    ({**GIVEN, "exactlyOnce.claims": "topic"}, "exactlyOnce.claims has no use here"),
 ])
 def test_wrong_options_are_refused_before_the_query_starts(given, why):
     with pytest.raises(ConfigError, match=why):
