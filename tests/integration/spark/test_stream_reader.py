@@ -241,6 +241,19 @@ def test_available_now_ends_at_the_end_of_its_start():
     assert reader.latestOffset(end, ReadAllAvailable()) == end
 
 
+def test_a_partition_that_is_added_during_an_available_now_run_is_for_the_next_one():
+    view = FakeView(p0=(0, 10))
+    reader = reader_on(view)
+    start = logged(reader.initialOffset())
+    reader.prepareForTriggerAvailableNow()
+    view.first["t", 1], view.end["t", 1] = 0, 3
+    end = logged(reader.latestOffset(start, ReadAllAvailable()))
+    assert end["t"] == {"0": 10}
+    assert reader.latestOffset(end, ReadAllAvailable()) == end
+    later = reader_on(view)
+    assert later.latestOffset(end, ReadAllAvailable())["t"] == {"0": 10, "1": 3}
+
+
 def test_new_partitions_are_read_from_their_beginning():
     view = FakeView(p0=(0, 10))
     reader = reader_on(view, startingOffsets="latest")
@@ -330,7 +343,7 @@ def test_a_reader_travels_without_its_connections():
     reader = reader_on(FakeView(p0=(0, 5)))
     reader.initialOffset()
     arrived = pickle.loads(pickle.dumps(reader))
-    assert arrived.options == reader.options
+    assert (arrived.options, arrived.columns, arrived.decoded) == (reader.options, reader.columns, None)
     assert arrived._view is None
 
 

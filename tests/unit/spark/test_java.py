@@ -26,10 +26,11 @@ def fake_java(home, version):
     return program
 
 
-def test_a_java_home_that_is_new_enough_is_kept(monkeypatch, tmp_path):
-    fake_java(tmp_path / "jdk", "21.0.2")
+@pytest.mark.parametrize("version", ["17.0.1", "21.0.2"])
+def test_a_java_home_that_is_new_enough_is_kept(monkeypatch, tmp_path, version):
+    fake_java(tmp_path / "jdk", version)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
-    assert prepare_java().startswith("Java 21")
+    assert prepare_java().startswith(f"Java {version[:2]} ")
     assert os.environ["JAVA_HOME"] == str(tmp_path / "jdk")
 
 

@@ -142,6 +142,10 @@ def test_columns_within_a_value_need_a_format_and_other_types_a_cast(side: str) 
         check(schema(**{"value": StringType(), side: IntegerType()}), topic="t")
 
 
+def test_a_key_with_a_format_may_have_columns_within_it() -> None:
+    check(schema(value=StringType(), key=schema(a=IntegerType())), topic="t", key_format="avro")
+
+
 @pytest.mark.parametrize("form", ["avro", "json", "json-schema", "protobuf"])
 @pytest.mark.parametrize(("kind", "said"), [
     (VariantType(), "field value is a variant, which no format has: write its text: to_json(...) or CAST(... AS STR"),

@@ -137,7 +137,14 @@ def test_the_default_trigger_takes_what_there_is_and_stops():
         ('key = "n"', 'key = "n"\nschema = "{}"', "schema belongs to formats avro"),
         ('path = "out"', 'path = "out"\nguarantee = "exactly_once"', "guarantee is of topics"),
         ('path = "out"', 'path = "out"\nformat = "avro"', "format is of topics; files are Parquet"),
+        ('path = "out"', 'path = "out"\nschema_file = "s"', "schema_file is of topics; files are Parquet"),
+        ('path = "out"', 'path = "out"\nkey = "n"', "Parquet takes mode append and no key"),
+        ('path = "out"', 'path = "out"\nfmt = "avro"', "[[sink]] archive: unknown key 'fmt'; did you mean 'format'?"),
+        ('format = "csv"', 'format = "csv"\nschema_file = "s"', "[[table]] names: unknown key 'schema_file'"),
+        ("sql = ", 'topic = "t"\nsql = ', "[[step]] totals: unknown key 'topic'"),
         ("[spark]", "[restart]\nattempts = -1\n[spark]", "[restart]: attempts must be a whole number of at least 0"),
+        ("[spark]", "[restart]\nattempts = true\n[spark]", "attempts must be a whole number of at least 0, not True"),
+        ("[spark]", '[restart]\nattempts = "5"\n[spark]', "attempts must be a whole number of at least 0, not '5'"),
         ("[spark]", '[restart]\nlongest = "soon"\n[spark]', "[restart]: longest must be a time like"),
         ("[spark]", "[restart]\ntimes = 1\n[spark]", "[restart]: unknown key 'times'"),
         ("[spark]", '[registry]\nurl = "embedded"\n[spark]', 'url = "embedded" needs [kafka] bootstrap.servers'),
@@ -207,6 +214,14 @@ def test_a_transaction_is_a_sink_of_several_topics():
 @pytest.mark.parametrize(("text", "said"), [
     ("[[transaction]]\nfrom='totals'\nname='second'\n[[transaction.write]]\ntopic='a'\n[[transaction.write]]\nsqll='x'",
      "[[transaction]] second: [[transaction.write]] 2: topic is missing"),
+    ("[[transaction]]\nfrom='totals'\n[[transaction.write]]\ntopic='a'",
+     "names of sinks must differ: totals stands twice"),
+    ("[[transaction]]\nfrom='totals'\nname='second'\nschema='{}'\n[[transaction.write]]\ntopic='a'",
+     "[[transaction]] second: schema belongs to formats avro"),
+    ("[[transaction]]\nfrom='totals'\nname='second'\nmode='update'\n[[transaction.write]]\ntopic='a'",
+     "[[transaction]] second: unknown key 'mode'"),
+    ("[[transaction]]\nfrom='totals'\nname='second'\n[[transaction.write]]\ntopic='a'\nmode='update'",
+     "[[transaction]] second: [[transaction.write]] 1: unknown key 'mode'"),
     ("[[transaction]]\nfrom='totals'\nname='second'\nwrite='a'",
      "[[transaction]] second: write must be a list of tables, [[transaction.write]]"),
     ("[[sink]]\nfrom='totals'\ntopic='b'\noptions='x'", "[[sink]] 3: options must be a table, [sink.options]"),
@@ -220,6 +235,7 @@ def test_a_mistake_in_a_table_within_a_table_is_found_by_both_names(text, said):
 def test_a_guarantee_of_the_pipeline_is_that_of_its_topics():
     spec = parse_pipeline(GOOD.replace('checkpoint = "cp"', 'checkpoint = "cp"\nguarantee = "exactly_once"')
                           .replace('mode = "update"', ""))
+    assert [sink.promise for sink in parse_pipeline(GOOD).sinks] == ["at least once", "exactly once"]
     assert [sink.guarantee for sink in spec.sinks] == ["exactly_once", "at_least_once"]
     assert [sink.promise for sink in spec.sinks] == ["exactly once", "exactly once"]  # Spark's own sink of files has it
 
