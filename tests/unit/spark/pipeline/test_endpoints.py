@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import ConfigError
-from headrace.spark.pipeline.declared import Input, Sink
+from headrace.spark.pipeline.declared import EXACTLY_ONCE, Input, Sink, Write
 from headrace.spark.pipeline.endpoints import HIDDEN, Endpoints, shown
 from headrace.spark.pipeline.spec import parse_pipeline
 
@@ -57,6 +57,15 @@ def test_a_source_of_a_registry_gets_brokers_registry_and_what_its_keys_say(endp
         "value.malformed": "dead-letter", "deadLetterTopic": "sales-bad", "groupId": "shop-lag",
         "maxOffsetsPerTrigger": "10",
     }
+
+
+def test_a_transaction_names_the_group_and_no_topic_for_each_write_has_its_own(endpoints):
+    sink = Sink("both", "sales", guarantee=EXACTLY_ONCE, writes=(Write("a"), Write("b")), group="job")
+    asked = endpoints.writing(sink)
+    assert (asked["groupId"], asked["delivery.guarantee"], asked["sinkId"]) == (
+        "job", "exactly_once", endpoints.sink_id(sink))
+    assert "topic" not in asked
+    assert endpoints.written(sink).exactly_once  # its own check passes over what only `transactional` reads
 
 
 @pytest.mark.parametrize(("malformed", "asked"), [

@@ -55,6 +55,11 @@ def test_the_records_of_a_source_of_several_topics_are_counted_once():
     assert sample_of(progress(sources=[{"numInputRows": 100, "endOffset": end}])).topics == {"a, b": 100}
 
 
+def test_sources_of_the_same_topic_are_counted_together():
+    source = {"numInputRows": 30, "endOffset": {"a": {"0": 30}, "@from": {"a": {"0": 0}}, "@v": 1}}
+    assert sample_of(progress(sources=[source, {**source, "numInputRows": 12}])).topics == {"a": 42}
+
+
 def test_a_source_without_offsets_has_no_lag():
     assert sample_of(progress(sources=[{"numInputRows": 1, "endOffset": "none", "latestOffset": None}])).lag == 0
 
@@ -169,6 +174,13 @@ def test_the_report_and_the_screen_say_format_guarantee_lag_and_restarts(tmp_pat
     for word in ("out", "topic out", "protobuf, exactly once", "Ctrl-C stops it"):
         assert word in screen
     assert re.search(r"3 │ +50 │ +2.0 s │ +100 │ +7 │ +45 │", screen)
+
+
+@pytest.mark.parametrize(("state", "found", "good"), [
+    ("finished", 5, True), ("stopped by Ctrl-C", 5, True), ("finished", 6, False), ("failed: no broker", 5, False)])
+def test_a_run_is_good_that_did_not_fail_and_whose_totals_are_equal(state, found, good):
+    outcome = Outcome(state, datetime.now(UTC), 0.0, checks=[Check("rows", 5, 5), Check("sum", 5, found)])
+    assert outcome.good is good
 
 
 def test_an_unequal_total_makes_the_run_a_failure(tmp_path):

@@ -1,6 +1,8 @@
 """The session of a run: what its start leaves as it was."""
 
 import logging
+import os
+import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -12,7 +14,7 @@ pytest.importorskip("pyspark")
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from headrace.spark.pipeline.session import quiet_analysis, start_session
+from headrace.spark.pipeline.session import quiet_analysis, running_session, start_session
 from headrace.spark.pipeline.spec import parse_pipeline
 
 TEXT = """
@@ -36,6 +38,82 @@ def start(monkeypatch, tmp_path):
         return start_session(parse_pipeline(TEXT), "local[1]", tmp_path / "log")
 
     return run
+
+
+@pytest.fixture
+def settings(monkeypatch, start):
+    """What Spark is started with."""
+    given = {}
+
+    def config(builder, name, value):
+        given[name] = value
+        return builder
+
+    monkeypatch.setattr(SparkSession.Builder, "config", config)
+    start(lambda: None)
+    return given
+
+
+def test_plans_hide_what_is_secret_unless_the_file_says_how(settings):
+    """Spark's own expression knows of fewer options than there are secrets."""
+    hidden = re.compile(settings["spark.sql.redaction.options.regex"])
+    for name in ("kafka.sasl.password", "kafka.sasl.jaas.config", "kafka.ssl.key.pem", "kafka.sasl.oauthbearer.config",
+                 "schema.registry.basic.auth.user.info", "schema.registry.url", "kafka.ssl.key.password",
+                 "kafka.sasl.oauthbearer.client.secret", "kafka.aws.access.key"):
+        assert hidden.search(name), name
+    assert not hidden.search("subscribe")
+
+
+def test_settings_of_the_file_go_before_ours(settings, start, monkeypatch):
+    assert settings["spark.sql.session.timeZone"] == "UTC"
+    text = TEXT + '[spark]\n"spark.sql.session.timeZone" = "Asia/Tokyo"\n"spark.driver.host" = "here"\n'
+    monkeypatch.setitem(globals(), "TEXT", text)
+    start(lambda: None)
+    assert (settings["spark.sql.session.timeZone"], settings["spark.driver.host"]) == ("Asia/Tokyo", "here")
+
+
+class Conf(dict):
+    def isModifiable(self, name):  # noqa: N802 - Spark's name
+        return not name.startswith("spark.ui")
+
+    def set(self, name, value):
+        self[name] = value
+
+
+def test_beside_a_session_that_runs_a_new_one_gets_what_may_still_be_set(monkeypatch):
+    beside = SimpleNamespace(conf=Conf())
+    running = SimpleNamespace(newSession=lambda: beside)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: running)
+    found = running_session(parse_pipeline(TEXT + '[spark]\n"spark.sql.shuffle.partitions" = 3\n'))
+    assert found is beside
+    assert beside.conf["spark.sql.session.timeZone"] == "UTC"
+    assert beside.conf["spark.sql.shuffle.partitions"] == "3"
+    assert "spark.sql.redaction.options.regex" in beside.conf
+    assert "spark.ui.enabled" not in beside.conf
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    assert running_session(parse_pipeline(TEXT)) is None
+
+
+def test_what_spark_s_processes_write_to_standard_error_goes_to_the_log_while_it_starts(start, tmp_path, capfd):
+    open_before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    start(lambda: os.write(2, b"a warning of Java\n"))
+    os.write(2, b"ours\n")
+    assert (tmp_path / "log").read_text() == "a warning of Java\n"
+    assert capfd.readouterr().err == "ours\n"
+    assert not open_before or len(os.listdir("/proc/self/fd")) == open_before
+
+
+def test_a_traceback_of_py4j_is_not_logged_meanwhile_and_all_else_is(caplog):
+    def log():
+        for module in ("java_gateway", "other"):
+            record = logging.LogRecord("root", logging.ERROR, f"/x/{module}.py", 1, f"said by {module}", None, None)
+            logging.getLogger().handle(record)
+
+    with quiet_analysis():
+        log()
+    assert [record.getMessage() for record in caplog.records] == ["said by other"]
+    log()
+    assert "said by java_gateway" in caplog.text
 
 
 def test_ctrl_c_is_answered_as_before_once_spark_has_started(start):
