@@ -201,9 +201,7 @@ def _checked_columns(schema: StructType, known: Mapping[str, str]) -> list[str]:
 class RangePartition(InputPartition):
     """The task of one executor: ranges of offsets, each of another partition."""
 
-    def __init__(self, value: list[Range]) -> None:
-        super().__init__(value)
-        self.value: list[Range] = value
+    value: list[Range]
 
 
 class _Tasks:

@@ -36,6 +36,7 @@ def test_a_registry_is_an_address_or_the_properties_of_its_client_and_is_not_sho
     ({"value": "avro", "schemas": {"value.shema": "x"}}, "unknown option 'value.shema' in schemas; did you mean"),
     ({"value": "avro", "schemas": {"value.malformed": "dead-letter"}}, "nowhere to put dead letters"),
     ({"value": "avro", "schemas": {"value.auto.register": "false"}}, "unknown option 'value.auto.register'"),
+    ({"value": "avro", "schemas": {"deadLetterTopic": "t"}}, "unknown option 'deadLetterTopic'"),
     ({"value": "string", "registry": URL}, "registry has no meaning"),
     ({"schemas": {"value.schema": "x"}}, "has no meaning with value.format raw"),
 ])

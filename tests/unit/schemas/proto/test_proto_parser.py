@@ -39,6 +39,7 @@ def test_without_a_syntax_it_is_proto2() -> None:
     ("message", "line 1"), ("\n\nmessage M {", "line 3"), ("message M { int32 a = 1 }", "';' is expected"),
     ('syntax = "proto4";', "it can be proto2 or proto3"), ("nonsense M {}", "begins no statement"),
     ("message M { int32 a = 99999999999; }", "line 1"), ("message M { map<string> a = 1; }", "',' is expected"),
+    ("message M { reserved 1 }", "';' is expected"),
     ("message 1 { }", "the name of a message"), ("message M { } $", "is not understood"),
     ('import "x', "is not understood")])
 def test_what_breaks_the_grammar_is_refused_with_the_line(text: str, reason: str) -> None:

@@ -4,6 +4,8 @@ import logging
 import os
 import re
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -14,7 +16,14 @@ pytest.importorskip("pyspark")
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
-from headrace.spark.pipeline.session import quiet_analysis, running_session, start_session
+from headrace.spark.pipeline import session
+from headrace.spark.pipeline.session import (
+    java_has_ended,
+    quiet_analysis,
+    running_session,
+    setting,
+    start_session,
+)
 from headrace.spark.pipeline.spec import parse_pipeline
 
 TEXT = """
@@ -92,6 +101,27 @@ def test_beside_a_session_that_runs_a_new_one_gets_what_may_still_be_set(monkeyp
     assert "spark.ui.enabled" not in beside.conf
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     assert running_session(parse_pipeline(TEXT)) is None
+
+
+def test_a_setting_is_put_back_whatever_happens_meanwhile():
+    spark = SimpleNamespace(conf=Conf({"a": "before"}))
+    with pytest.raises(KeyError), setting(spark, "a", "meanwhile"):
+        assert spark.conf["a"] == "meanwhile"
+        raise KeyError
+    assert spark.conf["a"] == "before"
+
+
+def test_java_has_ended_when_the_process_that_this_one_has_started_is_gone(monkeypatch):
+    def spark(proc):
+        return SimpleNamespace(sparkContext=SimpleNamespace(_gateway=SimpleNamespace(proc=proc)))
+
+    monkeypatch.setattr(session, "_LAST_BREATH_S", 0.01)
+    assert not java_has_ended(spark(None))  # the JVM has started this process
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as java:
+        assert not java_has_ended(spark(java))
+        java.kill()
+        monkeypatch.setattr(session, "_LAST_BREATH_S", 30.0)
+        assert java_has_ended(spark(java))
 
 
 def test_what_spark_s_processes_write_to_standard_error_goes_to_the_log_while_it_starts(start, tmp_path, capfd):
