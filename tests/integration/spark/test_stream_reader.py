@@ -582,6 +582,18 @@ def test_a_schema_may_leave_columns_out_but_not_change_them():
         source.reader(schema_of("payload binary"))
 
 
+def test_a_schema_that_the_user_gives_has_the_types_of_the_values_that_are_decoded():
+    source = HeadraceSource({**OPTIONS, "value.format": "avro", "key.format": "string", "value.schema": json.dumps({
+        "type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}, {"name": "b", "type": "string"}]})})
+    planned = source.schema()
+    assert [each.dataType.simpleString() for each in planned.fields[:2]] == ["string", "struct<a:int,b:string>"]
+    source.streamReader(planned).getDefaultReadLimit()
+    other = T.StructType([T.StructField("a", T.IntegerType(), True), T.StructField("b", T.StringType(), True)])
+    refused = source.streamReader(T.StructType([T.StructField("value", other)]))
+    with pytest.raises(ConfigError, match="column value must have the schema's type.*: leave its type to the source"):
+        refused.getDefaultReadLimit()
+
+
 def test_headers_are_a_column_when_asked_for():
     for said in ("true", " True "):
         assert "headers" in HeadraceSource({**OPTIONS, "includeHeaders": said}).schema()

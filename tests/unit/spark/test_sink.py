@@ -144,6 +144,8 @@ def test_columns_within_a_value_need_a_format_and_other_types_a_cast(side: str) 
 
 def test_a_key_with_a_format_may_have_columns_within_it() -> None:
     check(schema(value=StringType(), key=schema(a=IntegerType())), topic="t", key_format="avro")
+    with pytest.raises(ConfigError, match="option key.format is avro, and the frame has no column key"):
+        check(schema(value=StringType()), topic="t", key_format="avro")
 
 
 @pytest.mark.parametrize("form", ["avro", "json", "json-schema", "protobuf"])

@@ -41,3 +41,9 @@ def test_a_default_that_does_not_fit_stands_for_no_value() -> None:
 def test_a_schema_that_is_not_registered_yet_is_refused() -> None:
     with pytest.raises(InvalidSchemaError, match="my-company"):
         AvroFormat().codec(SchemaText(OLD))
+
+
+@pytest.mark.parametrize("given", ["long", ' "long" ', '{"type": "long"}', '["long", "null"]'])
+def test_a_schema_may_be_the_name_of_a_primitive_type_alone(given: str) -> None:
+    raw = pyarrow.array([b"\0\6" if "[" in given else b"\6"])
+    assert AvroFormat().codec(SchemaText(given)).decode(raw).values.to_pylist() == [3]

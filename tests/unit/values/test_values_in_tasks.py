@@ -255,6 +255,51 @@ def test_malformed_values_may_be_null():
     assert found.to_pydict() == {"offset": [40, 41, 42], "value": [1, None, 2]}
 
 
+class Letters:
+    """A dead-letter topic that keeps what is written."""
+
+    def __init__(self):
+        self.opened, self.told, self.calls = 0, [], []
+
+    def __call__(self, of):
+        self.opened += 1
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.calls.append("closed")
+
+    def write(self, batch, dead):
+        self.told += [(batch.column("offset")[row].as_py(), *why) for row, why in sorted(dead.items())]
+
+    def finish(self):
+        self.calls.append("stored")
+
+
+def test_malformed_records_may_be_set_aside_and_the_others_are_kept_in_their_order():
+    letters = Letters()
+    given = {"value": format_of(value_schema='"int"', value_malformed="dead-letter"),
+             "key": format_of(side="key", key_schema='"string"', key_malformed="dead-letter")}
+    read = DecodedRead({name: planned_read(each, None) for name, each in given.items()})
+    good, bad = batch(b"\x02").set_column(0, "key", binary(b"\x02k")), batch(b"", b"\x04", b"\x06")
+    bad = bad.set_column(0, "key", binary(b"\x02a", b"", b"\x02c"))
+    found = list(decoded_batches(read, ["offset", "value", "key"], [good, bad, bad], letters))
+    assert [each.to_pylist() for each in found] == [
+        [{"offset": 40, "value": 1, "key": "k"}], *[[{"offset": 42, "value": 3, "key": "c"}]] * 2]
+    assert [(offset, side) for offset, side, _ in letters.told] == [(40, "value"), (41, "key")] * 2
+    assert (letters.opened, letters.calls) == (1, ["stored", "closed"])
+
+
+def test_nowhere_is_opened_for_malformed_records_where_there_are_none():
+    letters = Letters()
+    read = DecodedRead({"value": planned_read(format_of(value_schema='"int"', value_malformed="dead-letter"), None)})
+    (found,) = decoded_batches(read, ["value"], [batch(b"\x02", None)], letters)
+    assert found.to_pylist() == [{"value": 1}, {"value": None}]
+    assert letters.opened == 0
+
+
 def test_only_what_is_needed_is_read():
     def raw(malformed, *columns):
         of = DecodedRead({"value": planned_read(format_of(value_schema='"int"', value_malformed=malformed), None)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import struct
 from decimal import Decimal
 from typing import Any
 
@@ -317,6 +318,19 @@ def test_a_frame_that_avro_has_no_type_for_is_refused(kind: Any, said: str) -> N
     with pytest.raises(SerializationError) as caught:
         derived_avro(kind)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(("schema", "default", "raw"), [
+    ("boolean", False, b"\0"), ("boolean", True, b"\1"), (["int", "boolean"], True, b"\2\1"),
+    (["boolean", "int"], 1, b"\2\2"), (["string", "null"], None, b"\2"), (["null", "string"], "x", b"\2\2x"),
+    (["int", "long"], 1 << 31, b"\2" + number_bytes(1 << 31)), (["int", "long"], -(1 << 31), b"\0\xff\xff\xff\xff\x0f"),
+    (["int", "double"], 0.5, b"\2" + struct.pack("<d", 0.5)), (["float", "int"], 2, b"\0" + struct.pack("<f", 2)),
+    ({"type": "array", "items": "boolean"}, [True, False], b"\4\1\0\0"), ({"type": "array", "items": "int"}, [], b"\0"),
+])
+def test_a_default_is_written_as_its_value_would_be_in_the_first_branch_that_takes_it(
+    schema: Any, default: Any, raw: bytes
+) -> None:
+    assert default_bytes(parse_avro(json.dumps(schema)).root, default) == raw
 
 
 @pytest.mark.parametrize(("schema", "default"), [("int", "x"), ({"type": "fixed", "name": "f", "size": 1}, "€"),

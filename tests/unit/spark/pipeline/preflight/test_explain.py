@@ -79,6 +79,30 @@ def test_it_names_sources_steps_sinks_tasks_guarantees_and_restarts(capsys, file
     assert "begins again up to 5 times in a row" in text
 
 
+def test_what_is_written_exactly_once_is_explained_with_its_name_and_its_topics(capsys, file):
+    once = TEXT.replace('mode = "update"', 'guarantee = "exactly_once"')
+    file.write_text(once + """
+        [[transaction]]
+        name = "both"
+        from = "sales"
+        [[transaction.write]]
+        topic = "small"
+        sql = "SELECT *\\n FROM sales WHERE amount < 10"
+        [[transaction.write]]
+        topic = "all"
+    """)
+    text = told(capsys, file, "--explain")
+    for line in (
+        "sink sums: sums into topic sums, format json, mode append",
+        "  guarantee: exactly once: the topic in one transaction for each micro-batch, sink id shop-sums",
+        "sink both: sales into topics small, all, format json, mode append",
+        "  guarantee: exactly once: all topics in one transaction for each micro-batch, sink id shop-both\n"
+        "  topic small: SELECT * FROM sales WHERE amount < 10\n  topic all: all rows",
+        "  its own query: reads sales by itself, checkpoint cp/both",
+    ):
+        assert f"{line}\n" in text
+
+
 def test_secrets_are_hidden(capsys, file):
     text = told(capsys, file, "--explain")
     assert "hush" not in text

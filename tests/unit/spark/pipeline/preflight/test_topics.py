@@ -6,7 +6,7 @@ import pytest
 
 from headrace.errors import ConfigError
 from headrace.spark.pipeline.endpoints import Endpoints
-from headrace.spark.pipeline.preflight.topics import check_sinks, check_sources
+from headrace.spark.pipeline.preflight.topics import check_sinks, check_sources, check_tables
 from headrace.spark.pipeline.spec import parse_pipeline
 from headrace.spark.pipeline.supervisor import PipelineError
 from headrace.testing import EmbeddedBroker
@@ -75,3 +75,37 @@ def test_a_source_without_its_topic_is_named(endpoints, there):
     wanted.kafka["bootstrap.servers"] = there
     with pytest.raises(PipelineError, match="source sales: topic sales does not exist"):
         check_sources(wanted)
+
+
+TABLES = """
+[pipeline]
+name = "shop"
+checkpoint = "cp"
+[kafka]
+bootstrap.servers = "{here}"
+[[source]]
+name = "sales"
+topic = "made later"
+[[table]]
+name = "others"
+topic = "{table}"
+[[table]]
+name = "items"
+file = "items.csv"
+format = "csv"
+[[sink]]
+from = "sales"
+topic = "made later"
+[[sink]]
+from = "sales"
+name = "archive"
+path = "out"
+"""
+
+
+def test_of_tables_the_topics_are_looked_for_and_of_sinks_those_that_are_written_exactly_once(here):
+    good = Endpoints(parse_pipeline(TABLES.format(here=here, table="other")), Path())
+    check_tables(good)
+    check_sinks(good)  # at least once, brokers may make it with the first record
+    with pytest.raises(ConfigError, match="table others: topic gone does not exist"):
+        check_tables(Endpoints(parse_pipeline(TABLES.format(here=here, table="gone")), Path()))
