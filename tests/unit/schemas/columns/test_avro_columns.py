@@ -250,6 +250,8 @@ def test_columns_are_cast_where_nothing_is_lost_and_fields_without_a_column_get_
      "a union of 2 types is a struct of member0 to member1"),
     ("string", pyarrow.struct([]), "a column of type struct<> cannot be written as string"),
     ("double", pyarrow.int64(), "cannot be written as double"),
+    ({"type": "long", "logicalType": "timestamp-micros"}, pyarrow.timestamp("us"), "cannot be written as timestamp"),
+    ({"type": "long", "logicalType": "local-timestamp-micros"}, pyarrow.timestamp("us", "UTC"), "cannot be written as"),
 ])
 def test_columns_that_do_not_fit_are_refused_before_there_are_values(schema: Any, given: Any, said: str) -> None:
     with pytest.raises(SerializationError) as caught:
