@@ -590,7 +590,7 @@ def test_a_schema_that_the_user_gives_has_the_types_of_the_values_that_are_decod
     source.streamReader(planned).getDefaultReadLimit()
     other = T.StructType([T.StructField("a", T.IntegerType(), True), T.StructField("b", T.StringType(), True)])
     refused = source.streamReader(T.StructType([T.StructField("value", other)]))
-    with pytest.raises(ConfigError, match="column value must have the schema's type.*: leave its type to the source"):
+    with pytest.raises(ConfigError, match=r"column value must have the schema's type.*: leave its type to the source"):
         refused.getDefaultReadLimit()
 
 

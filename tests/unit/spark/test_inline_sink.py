@@ -2,9 +2,8 @@
 
 import pytest
 
-from headrace.testing import EmbeddedBroker
-
 from headrace.errors import ConfigError
+from headrace.testing import EmbeddedBroker
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")

@@ -144,7 +144,7 @@ def test_columns_within_a_value_need_a_format_and_other_types_a_cast(side: str) 
 
 def test_a_key_with_a_format_may_have_columns_within_it() -> None:
     check(schema(value=StringType(), key=schema(a=IntegerType())), topic="t", key_format="avro")
-    with pytest.raises(ConfigError, match="option key.format is avro, and the frame has no column key"):
+    with pytest.raises(ConfigError, match=r"option key\.format is avro, and the frame has no column key"):
         check(schema(value=StringType()), topic="t", key_format="avro")
 
 
@@ -195,7 +195,9 @@ def test_a_task_that_was_handed_no_rows_as_with_a_continuous_trigger_is_not_comm
 class Writes:
     """What Spark does with a writer: planned here, pickled for the tasks, and ended in a process of its own."""
 
-    def __init__(self, broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, *, streaming: bool, **given: str) -> None:
+    def __init__(
+        self, broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, *, streaming: bool, **given: str
+    ) -> None:
         self.servers, self.streaming, self._monkeypatch = broker.bootstrap_servers, streaming, monkeypatch
         self.topic = f"sink-{uuid4().hex[:8]}"
         broker.create_topic(self.topic, 2)

@@ -10,8 +10,9 @@ from uuid import uuid4
 import pytest
 
 pytest.importorskip("pyspark")
-pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow")
 
+import pyarrow as pa
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 from headrace.errors import ConfigError, KafkaException
@@ -93,7 +94,7 @@ def test_a_second_attempt_of_a_task_is_refused_before_it_writes_a_row(writes: Wr
 
 
 def test_tasks_that_spark_may_run_twice_at_once_write_nothing(writes: Writes) -> None:
-    with pytest.raises(ConfigError, match="spark.speculation=false"):
+    with pytest.raises(ConfigError, match=r"spark\.speculation=false"):
         next(writes.task(0, 1, ["a"], attempt_id=5, speculative=True))
     assert writes.server.reports(0) == []
 

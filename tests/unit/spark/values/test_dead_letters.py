@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-pa = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow")
+
+import pyarrow as pa
 
 from headrace.frames.topic_reading import read_topic
 from headrace.spark.values.dead_letters import DeadLetterWriter
@@ -24,10 +26,10 @@ def test_a_record_is_set_aside_with_where_it_was_and_what_is_wrong_behind_its_ow
             letters.finish()
         found = read_topic("dead", broker.bootstrap_servers, format="arrow").to_pylist()
     assert [(row["key"], row["value"]) for row in found] == [(None, b"v1"), (b"k2", None)]
-    first, second = ([(name.removeprefix("__connect.errors."), value) for name, value in map(dict.values, row["headers"])]
-                     for row in found)
+    headers = [[tuple(each.values()) for each in row["headers"]] for row in found]
+    first, second = ([(name.removeprefix("__connect.errors."), value) for name, value in row] for row in headers)
     assert first == [("own", b"x"), ("topic", b"in"), ("partition", b"4"), ("offset", b"71"),
                      ("stage", b"VALUE_CONVERTER"), ("exception.message", b"at /a: too short")]
     assert second == [("topic", b"in"), ("partition", b"5"), ("offset", b"9"), ("stage", b"KEY_CONVERTER"),
                       ("exception.message", b"no such schema")]
-    assert all(name.startswith("__connect.errors.") for name, _ in map(dict.values, found[1]["headers"]))
+    assert all(name.startswith("__connect.errors.") for name, _ in headers[1])
