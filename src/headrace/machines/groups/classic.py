@@ -252,7 +252,7 @@ class ClassicGroup:
 
     def poll(self, now: float) -> Iterator[Send]:
         """The next request of the membership, and heartbeats."""
-        if self._subscription.is_subscribed and self.state is not JoinState.LEAVING:
+        if self._subscription.is_subscribed:
             self._watch_topics()
         if self._is_member:
             self._check_application(now)

@@ -112,6 +112,17 @@ def test_the_client_tells_a_membership_when_the_application_is_inside(broker: Em
     asyncio.run(main())
 
 
+def test_who_takes_what_is_there_is_not_late(broker: EmbeddedBroker) -> None:
+    with Consumer(properties(broker)) as reader:
+        reader.subscribe(["t"])
+        assert len(reader.consume(1, 20)) == 1
+        engine, group = reader._engine, reader._engine.group
+        assert group is not None
+        before = group.application_at
+        assert engine.take_one() is not None
+        assert group.application_at > before
+
+
 def test_a_call_that_asks_for_no_messages_runs_callbacks(broker: EmbeddedBroker) -> None:
     told: list[list[int]] = []
 

@@ -50,6 +50,26 @@ def test_a_member_joins_syncs_and_is_told_what_it_got() -> None:
     assert (bench.group.state, bench.group.member_id, bench.group.generation) == (JoinState.STABLE, "me", 1)
 
 
+def test_an_answer_that_the_coordinator_gives_when_all_have_joined_is_waited_for_longer_than_they_may_take() -> None:
+    bench = ClassicBench(properties={"max.poll.interval.ms": 60_000})
+    join = bench.send(JoinGroupRequest)
+    assert join.timeout_s == 65
+    assert isinstance(join.request, JoinGroupRequest)
+    assert (join.request.session_timeout_ms, join.request.rebalance_timeout_ms) == (45_000, 60_000)
+    bench.reply(join, JoinGroupResponse(generation_id=1, protocol_name="range", member_id="me", leader="another"))
+    assert bench.send(SyncGroupRequest).timeout_s == 65
+
+
+def test_who_leaves_while_nobody_coordinates_has_left() -> None:
+    bench = ClassicBench()
+    bench.settle(("t", 0))
+    bench.finder.invalidate(bench.now)
+    bench.subscription.subscribe([])
+    bench.group.leave()
+    bench.silent()
+    assert len(bench.events(Left)) == 1
+
+
 def test_nothing_is_sent_before_there_is_a_coordinator_and_a_subscription() -> None:
     bench = ClassicBench()
     bench.subscription.subscribe([])

@@ -623,6 +623,20 @@ def test_an_application_that_does_not_poll_leaves_loses_and_comes_back_when_it_d
     assert not bench.group.stalled
 
 
+def test_an_application_that_is_late_while_a_rebalance_waits_for_it_is_told_so_once() -> None:
+    bench = Bench(**{"max.poll.interval.ms": 10_000})
+    bench.reply(bench.beat(), 5, {T: [0]})
+    bench.silent()
+    bench.sends(10.0)
+    for _ in range(3):
+        bench.silent(1.0)
+    events = bench.group.events()
+    assert [event.error.code() for event in events if isinstance(event, GroupFailed)] == [K._MAX_POLL_EXCEEDED]
+    assert [event.change for event in events if isinstance(event, Rebalance)] == [Change.ASSIGN]
+    bench.group.callback_done(bench.now)
+    assert bench.rebalance().change is Change.LOSE
+
+
 def test_a_static_member_that_stalls_keeps_its_place() -> None:
     bench = Bench(**{"max.poll.interval.ms": 10_000, "group.instance.id": "i"})
     bench.joined(0)
