@@ -97,8 +97,8 @@ def test_leaders_are_asked_once_for_all_of_their_partitions() -> None:
     assert {node: [part for part, *_ in asked(send)] for node, send in site.ask().items()} == {1: [0, 1, 2], 2: [3]}
 
 
-@pytest.mark.parametrize(("offset", "epoch", "is_asked"), [(0, None, False), (7, None, False), (7, 2, True),
-                                                           (7, 3, False)])
+@pytest.mark.parametrize(("offset", "epoch", "is_asked"), [(0, None, False), (7, None, False), (7, 0, True),
+                                                           (7, 2, True), (7, 3, False)])
 def test_a_position_is_compared_only_if_the_record_in_front_of_it_is_of_an_earlier_term(
     offset: int, epoch: int | None, is_asked: bool
 ) -> None:
