@@ -66,7 +66,7 @@ class Bench:
         self.metadata.want_topics(["t"])
         sends = list(self.metadata.poll(self.now)) or [Send(-1, FetchRequest(max_wait_ms=0, min_bytes=0), 1)]
         self.metadata.on_reply(sends[0], MetadataResponse(
-            brokers=[MetadataResponseBroker(node_id=n, host="h", port=n) for n in (1, 2)],
+            brokers=[MetadataResponseBroker(node_id=n, host="h", port=n) for n in (0, 1, 2)],
             topics=[MetadataResponseTopic(name="t", topic_id=TOPIC_ID, partitions=[
                 MetadataResponsePartition(partition_index=p, leader_id=leader, leader_epoch=epoch)
                 for p, leader in leaders.items()])]), self.now)
@@ -480,12 +480,13 @@ def test_a_seek_away_from_a_position_out_of_range_is_kept() -> None:
     assert offsets(bench) == []
 
 
-def test_a_preferred_follower_is_read_and_given_up_when_it_fails() -> None:
+@pytest.mark.parametrize("follower", [0, 2])
+def test_a_preferred_follower_is_read_and_given_up_when_it_fails(follower: int) -> None:
     bench = Bench()
-    bench.reply(bench.poll()[1], preferred_read_replica=2)
+    bench.reply(bench.poll()[1], preferred_read_replica=follower)
     at_follower = bench.poll()
-    assert set(at_follower) == {2}
-    bench.fetcher.on_error(at_follower[2], KafkaError(KafkaError._TRANSPORT), bench.now)
+    assert set(at_follower) == {follower}
+    bench.fetcher.on_error(at_follower[follower], KafkaError(KafkaError._TRANSPORT), bench.now)
     bench.now += 5
     assert set(bench.poll()) == {1}
 
