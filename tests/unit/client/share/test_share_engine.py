@@ -231,6 +231,17 @@ def test_records_that_others_may_have_by_now_are_not_handed_out() -> None:
     on_bench(test)
 
 
+def test_of_a_batch_whose_topic_is_given_up_midway_only_the_rest_is_released() -> None:
+    async def test(bench: Bench) -> None:
+        bench.put((0, 1, 1), (3, 4, 1), (7, 8, 1))
+        assert await bench.offsets() == [0, 1, 3]
+        bench.engine.machines.group.topics = ("other",)
+        assert await bench.offsets() == []
+        assert [runs for _, runs in bench.given if runs] == [[(4, 4, RELEASE), (7, 8, RELEASE)]]
+
+    on_bench(test, max_poll_records=3, share_acquire_mode="record_limit")
+
+
 def test_records_of_a_topic_that_is_not_subscribed_any_more_are_released() -> None:
     async def test(bench: Bench) -> None:
         bench.put((0, 1, 1), topic="gone")
