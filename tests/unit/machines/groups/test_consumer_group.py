@@ -279,6 +279,15 @@ def test_where_the_coordinator_matches_no_patterns_the_member_joins_when_there_i
     assert said(send) == {"rebalance_timeout_ms": 300_000, "subscribed_topic_names": ["u"], "topic_partitions": {}}
 
 
+def test_a_member_whose_pattern_matches_no_topic_any_more_stays_one() -> None:
+    bench = Bench("^t")
+    bench.version = 0
+    bench.reply(bench.beat(), 5, {})
+    bench.reply(bench.beat(), 5)
+    bench.subscription.subscribe(["^u"])
+    assert said(bench.beat()) == {"subscribed_topic_names": []}
+
+
 # Reconciling
 
 def test_what_is_given_is_taken_up_and_then_acknowledged() -> None:
@@ -661,6 +670,7 @@ def test_who_leaves_says_so_with_an_epoch_that_means_it(instance: str, epoch: in
     bench.group.leave()
     send = bench.beat()
     assert (send.request.member_epoch, said(send)) == (epoch, {})  # type: ignore[attr-defined]
+    bench.silent()
     assert bench.events(Left) == []
     bench.reply(send, epoch)
     assert bench.events(Left)
