@@ -60,6 +60,18 @@ def test_an_answer_that_the_coordinator_gives_when_all_have_joined_is_waited_for
     assert bench.send(SyncGroupRequest).timeout_s == 65
 
 
+def test_who_left_in_the_middle_of_a_rebalance_does_not_wait_for_its_application_when_it_comes_back() -> None:
+    bench = ClassicBench()
+    bench.join()
+    bench.sync(("t", 0))
+    assert len(bench.events(Rebalance)) == 1
+    bench.subscription.subscribe([])
+    bench.group.leave()
+    bench.reply(bench.send(LeaveGroupRequest), LeaveGroupResponse())
+    bench.subscription.subscribe(["t"])
+    bench.settle(("t", 1), generation=2)
+
+
 def test_who_leaves_while_nobody_coordinates_has_left() -> None:
     bench = ClassicBench()
     bench.settle(("t", 0))

@@ -678,6 +678,20 @@ def test_who_leaves_says_so_with_an_epoch_that_means_it(instance: str, epoch: in
     assert bench.group.identity == ConsumerGroupMetadata("g", instance_id=instance or None)
 
 
+def test_who_left_in_the_middle_of_a_rebalance_does_not_wait_for_its_application_when_it_comes_back() -> None:
+    bench = Bench()
+    bench.reply(bench.beat(), 5, {T: [0]})
+    bench.silent()
+    assert bench.rebalance().change is Change.ASSIGN
+    bench.subscription.subscribe([])
+    bench.group.leave()
+    bench.reply(bench.beat(), -1)
+    bench.subscription.subscribe(["t"])
+    bench.reply(bench.beat(), 6, {})
+    bench.refuse(bench.beat(INTERVAL_S), K.UNKNOWN_MEMBER_ID)
+    assert bench.beat(1.0).request.member_epoch == 0  # type: ignore[attr-defined]
+
+
 def test_who_never_asked_to_join_has_nothing_to_leave() -> None:
     bench = Bench()
     bench.finder.invalidate(0.0)
