@@ -245,10 +245,11 @@ def test_a_row_is_written_whole_whatever_its_columns_are_called(spark):
     from headrace.spark.pipeline.spec import Sink
     from headrace.spark.pipeline.views import as_records
 
-    rows = spark.range(1).selectExpr("7 AS `user.id`", "8 AS `a b`", "9 AS `p``q`", "struct(6 AS id) AS user")
+    rows = spark.range(1).selectExpr("7 AS `user.id`", "8 AS `a b`", "9 AS `p``q`", "struct(6 AS id) AS user",
+                                      "'in' AS topic", "CAST(1 AS INT) AS partition")
     found = as_records(rows, Sink("s", "s", topic="t"), "`user.id`").collect()
-    assert [(row.key, json.loads(row.value)) for row in found] == [
-        ("7", {"user.id": 7, "a b": 8, "p`q": 9, "user": {"id": 6}})]
+    assert [(row.key, json.loads(row.value), row.partition) for row in found] == [
+        ("7", {"user.id": 7, "a b": 8, "p`q": 9, "user": {"id": 6}, "topic": "in"}, 1)]
 
 
 @pytest.mark.parametrize(("form", "kind"), [("json", "struct<item:bigint>"), ("raw", "string")])

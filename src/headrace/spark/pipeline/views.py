@@ -21,7 +21,8 @@ from headrace.values.value_format import ValueFormat
 __all__ = ["as_records", "parsed", "writes_of"]
 
 _OWN = ("key", "topic", "partition", "offset", "timestamp")
-_NOT_VALUE = ("topic", "partition", "headers")
+_OF_RECORD = ("partition", "headers")
+"""Columns of a step that are no part of the value: they say where a record goes, and what stands beside it."""
 
 
 def parsed(frame: DataFrame, source: Input) -> DataFrame:
@@ -81,7 +82,8 @@ def _records_of(rows: DataFrame, sink: Sink, write: Write) -> DataFrame:
 
 
 def as_records(frame: DataFrame, sink: Sink, key: str) -> DataFrame:
-    """Key and value of each row: the column `value` when there is one, else all columns, as the format wants.
+    """Key and value of each row: the column `value` when there is one, else all columns but partition and headers, as the
+    format wants.
 
     Args:
         frame: rows of a step.
@@ -91,7 +93,7 @@ def as_records(frame: DataFrame, sink: Sink, key: str) -> DataFrame:
     if "value" in frame.columns:
         value = F.col("value")
     else:
-        row = F.struct(*(_column(name) for name in frame.columns if name not in _NOT_VALUE))
+        row = F.struct(*(_column(name) for name in frame.columns if name not in _OF_RECORD))
         value = row if sink.format in REGISTERED else F.to_json(row, {"ignoreNullFields": "false"})
     columns = [value.alias("value")]
     if key:
@@ -99,7 +101,7 @@ def as_records(frame: DataFrame, sink: Sink, key: str) -> DataFrame:
         columns.append((F.expr(key) if is_typed else F.expr(key).cast("string")).alias("key"))
     elif "key" in frame.columns:
         columns.append(F.col("key"))
-    return frame.select(*columns, *(name for name in ("partition", "headers") if name in frame.columns))
+    return frame.select(*columns, *(name for name in _OF_RECORD if name in frame.columns))
 
 
 def _column(name: str) -> Column:
