@@ -82,8 +82,9 @@ def _records_of(rows: DataFrame, sink: Sink, write: Write) -> DataFrame:
 
 
 def as_records(frame: DataFrame, sink: Sink, key: str) -> DataFrame:
-    """Key and value of each row: the column `value` when there is one, else all columns but partition and headers, as the
-    format wants.
+    """Key and value of each row: the column `value` when there is one, else all columns, as the format wants.
+
+    Partition and headers are the record's.
 
     Args:
         frame: rows of a step.
