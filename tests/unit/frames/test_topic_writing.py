@@ -74,6 +74,19 @@ def test_columns_of_categories_and_an_index_without_a_name_do_no_harm(broker: Em
     assert back["value"].to_pylist() == [{"kind": "a", "n": 1}, {"kind": "b", "n": 2}, {"kind": "a", "n": 3}]
 
 
+def test_times_of_any_unit_are_the_same_moments_and_those_without_a_zone_stay_so(
+    broker: EmbeddedBroker, topic: str
+) -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, 600, tzinfo=UTC)
+    local = datetime(2026, 1, 2, 3, 4, 5)
+    table = pa.table({"at": pa.array([moment], pa.timestamp("ns", "Europe/Berlin")),
+                      "local": pa.array([local], pa.timestamp("s"))})
+    formats: dict[str, Any] = {"value_format": "avro", "registry": broker.registry_url}
+    write_topic(table, topic, broker.bootstrap_servers, **formats)
+    assert read_topic(topic, broker.bootstrap_servers, **formats)["value"].to_pylist() == [
+        {"at": moment, "local": local}]
+
+
 def test_roles_take_columns_out_of_the_value_unless_they_are_listed(broker: EmbeddedBroker, topic: str) -> None:
     formats: dict[str, Any] = {"value_format": "json", "schemas": {"key.schema": '"long"'}, "key_format": "avro"}
     write_topic(FRAME, topic, broker.bootstrap_servers, key="id", **formats)
@@ -107,6 +120,7 @@ def test_a_tombstone_is_written_whatever_fields_its_value_would_need(broker: Emb
     ({"value": ["id"]}, ConfigError, "several columns become a value with"),
     ({"value_format": "json", "key": "nr"}, ValueError, "there is no column 'nr' for key"),
     ({"value_format": "json", "value": "nr"}, ValueError, "there is no column 'nr' for value"),
+    ({"value_format": "json", "value": ["id", "nr"]}, ValueError, "there is no column 'nr' for value"),
     ({"value_format": "json", "value": []}, ValueError, "no column is left for the value"),
     ({}, ValueError, "no column 'value' for value"),
     ({"value": "id"}, TypeError, "must be binary or string"),

@@ -39,6 +39,7 @@ def test_sizes_are_those_of_the_largest_backlog_and_asked_for_now_and_then(
         assert 10_000 <= found["large"] <= 10_200
         assert 100 <= found["small"] <= 120
     assert len(asked) == 1
+    assert {part.partition_max_bytes for topic in asked[0].topics for part in topic.partitions} == {64 << 10}
     monkeypatch.setattr(record_sizes, "_FRESH_S", -1.0)
     sizes.of({}, latest)
     assert len(asked) > 1
@@ -56,3 +57,6 @@ def test_records_that_cannot_be_looked_at_are_taken_for_usual_ones(
     monkeypatch.setattr(record_sizes, "_ANSWER_S", 0.3)
     sizes = RecordSizes({"bootstrap.servers": broker.bootstrap_servers})
     assert sizes.of({("small", 0): 900}, {("small", 0): 1000}) == {"small": 1024.0}
+    monkeypatch.setattr(record_sizes, "_FRESH_S", -1.0)
+    monkeypatch.setattr(record_sizes, "_ANSWER_S", 20.0)
+    assert sizes.of({}, {("small", 0): 200})["small"] == pytest.approx(110, abs=10)  # with another reader
