@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from headrace import Producer
+from headrace import Consumer, Producer, TopicPartition
 from headrace.admin import AdminClient
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import ConfigError, KafkaError, KafkaException
@@ -244,7 +245,7 @@ def test_a_query_that_begins_while_brokers_restart_waits_for_them(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     view = ClusterView({"bootstrap.servers": broker.bootstrap_servers}, TopicSelection(topics=("c",)),
-                       Retries(pause_s=0.0))
+                       Retries(pause_s=0.02))
     _open.append(view)
     ask, failures = view._log.topics, 0
 
@@ -256,8 +257,10 @@ def test_a_query_that_begins_while_brokers_restart_waits_for_them(
         return ask(*wanted, **more)
 
     monkeypatch.setattr(view._log, "topics", topics)
+    began = time.monotonic()
     assert view.partitions() == [("c", 0)]
     assert failures == 4
+    assert time.monotonic() - began >= 3 * 0.02  # it asks no faster than the options say
 
 
 def test_what_no_waiting_mends_is_said_at_once(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,3 +275,10 @@ def test_what_no_waiting_mends_is_said_at_once(broker: EmbeddedBroker, monkeypat
         view.partitions()
     assert caught.value.error == KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert len(asked) == 1
+
+
+def test_a_group_has_the_offsets_once_their_commit_is_answered(broker: EmbeddedBroker) -> None:
+    view_of(broker, topics=("c",)).begin_commit("lag-tools", {("c", 0): 7})(10.0)
+    with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "lag-tools"}) as consumer:
+        (found,) = consumer.committed([TopicPartition("c", 0)], 10)
+    assert found.offset == 7
