@@ -263,6 +263,23 @@ def test_a_query_that_begins_while_brokers_restart_waits_for_them(
     assert time.monotonic() - began >= 3 * 0.02  # it asks no faster than the options say
 
 
+@pytest.mark.parametrize(("subscription", "read"), [({"topics": ("a", "b")}, None), ({"pattern": "."}, [("a", 0)])])
+def test_a_topic_that_the_user_may_not_see_is_said_to_be_so_where_it_was_named(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, subscription: dict[str, Any],
+    read: list[tuple[str, int]] | None,
+) -> None:
+    view = view_of(broker, **subscription)
+    there = {"a": TopicInfo("a", partitions={0: PartitionInfo(0)}),
+             "b": TopicInfo("b", error=KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))}
+    monkeypatch.setattr(view._log, "topics", lambda timeout_s, max_age_s=0.0: there)
+    if read is not None:
+        assert view.partitions() == read
+        return
+    with pytest.raises(KafkaException) as caught:
+        view.partitions()
+    assert caught.value.error == KafkaError.TOPIC_AUTHORIZATION_FAILED
+
+
 def test_what_no_waiting_mends_is_said_at_once(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     view, asked = view_of(broker, topics=("c",)), []
 

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from headrace import Consumer, KafkaException
+from headrace import Consumer, KafkaException, TopicPartition
 from headrace.admin import AdminClient, NewTopic
 from headrace.broker.settings import BrokerSettings
 from headrace.errors import ConfigError, KafkaError
@@ -179,8 +179,9 @@ def test_a_transaction_with_a_task_that_was_forgotten_is_not_committed(query):
 
 def test_a_second_attempt_does_not_write_but_one_without_rows_is_no_harm(query):
     begun = query.begin()
-    with pytest.raises(KafkaException, match="attempt 1 of task 0"):
+    with pytest.raises(KafkaException, match="attempt 1 of task 0") as caught:
         query.task(begun, 0, 0, attempt=1)
+    assert "by_partition" not in str(caught.value)  # which is the remedy of others
     assert query.task(begun, 0, 0, rows=0, attempt=1).written == {}
 
 
@@ -298,6 +299,22 @@ def test_a_batch_write_has_the_name_and_the_claims_that_its_options_give_it(quer
 def test_the_name_of_a_stream_comes_from_what_tells_it_from_others(given, name):
     options = SinkOptions.parse({"kafka.bootstrap.servers": "h:1", "delivery.guarantee": "exactly_once", **given})
     assert driver_transaction.sink_name(options) == name
+
+
+def test_offsets_of_a_group_come_to_be_with_the_records(query):
+    begun = query.begin()
+    report = query.task(begun, 0, 0)
+    group, source = f"of-{query.topic}", TopicPartition(query.topic, 2)
+    with Consumer({"bootstrap.servers": query.servers, "group.id": group}) as consumer:
+        driver_transaction.mark(query.options, report, set(report.written))
+        driver_transaction.commit_offsets(query.options, begun, group, {(query.topic, 2): 5})
+        driver_transaction.end(query.options, begun)
+        assert [each.offset for each in consumer.committed([source], 10)] == [5]
+        begun = query.begin()
+        query.task(begun, 1, 0)
+        driver_transaction.commit_offsets(query.options, begun, group, {(query.topic, 2): 9})
+        driver_transaction.abort(query.options, begun)
+        assert [each.offset for each in consumer.committed([source], 10)] == [5]
 
 
 def test_a_stream_without_a_name_is_refused_with_the_remedy():
