@@ -11,7 +11,7 @@ import pytest
 from headrace import Consumer, Producer, TopicPartition
 from headrace.admin import AdminClient
 from headrace.broker.settings import BrokerSettings
-from headrace.errors import ConfigError, KafkaError, KafkaException
+from headrace.errors import ClientClosedError, ConfigError, KafkaError, KafkaException
 from headrace.machines.cluster import metadata
 from headrace.machines.cluster.metadata import PartitionInfo, TopicInfo
 from headrace.spark import cluster
@@ -299,3 +299,10 @@ def test_a_group_has_the_offsets_once_their_commit_is_answered(broker: EmbeddedB
     with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "lag-tools"}) as consumer:
         (found,) = consumer.committed([TopicPartition("c", 0)], 10)
     assert found.offset == 7
+
+
+def test_a_view_that_is_left_has_let_go_of_its_connections(broker: EmbeddedBroker) -> None:
+    with ClusterView({"bootstrap.servers": broker.bootstrap_servers}, TopicSelection(topics=("c",))) as view:
+        assert view.partitions() == [("c", 0)]
+    with pytest.raises(ClientClosedError):
+        view.earliest([("c", 0)])

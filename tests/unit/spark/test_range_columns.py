@@ -264,3 +264,9 @@ def test_records_of_aborted_transactions_are_read_only_where_that_is_asked_for(b
     assert read(broker, wanted, ["value"]) == [(b"committed",)]
     given = {"kafka.isolation.level": "read_uncommitted"}
     assert read(broker, wanted, ["value"], **given) == [(b"aborted",), (b"committed",)]
+
+
+def test_columns_come_in_the_order_in_which_they_were_asked_for(broker: EmbeddedBroker) -> None:
+    wanted = [Range("t", 1, 0, 2)]
+    assert read(broker, wanted, ["offset", "value", "partition"]) == [(0, b"v1", 1), (1, b"v4", 1)]
+    assert read(broker, wanted, ["partition", "offset"]) == [(1, 0), (1, 1)]
