@@ -32,6 +32,7 @@ def test_a_checkpoint_that_was_taken_back_by_one_micro_batch_is_known_by_its_off
     assert verdict(last, BatchMarker("q", 5, offsets="a")) is BatchVerdict.SKIP
     assert verdict(last, BatchMarker("q", 6, offsets="b")) is BatchVerdict.WRITE
     assert verdict(LAST, BatchMarker("q", 5, offsets="b")) is BatchVerdict.SKIP  # an earlier version has marked it
+    assert verdict(last, BatchMarker("q", 5)) is BatchVerdict.SKIP  # a task of Spark's own sink does not know them
     with pytest.raises(KafkaException, match="was of other offsets then: the checkpoint was taken back"):
         verdict(last, BatchMarker("q", 5, offsets="b"))
 

@@ -115,3 +115,29 @@ def test_a_write_that_failed_is_remembered_whatever_the_handler_makes_of_it_and_
     with pytest.raises(KeyboardInterrupt):
         sink.write(frame)
     assert sink.failed
+
+
+def test_writes_are_numbered_and_added_up_and_two_tasks_of_one_partition_are_refused(
+    writes: Writes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {0: [{("t", 0): 3}, {("t", 1): 2}], 1: [{("t", 0): 4}], 2: [{("t", 0): 1}, {("t", 0): 1}]}
+    asked: list[transaction_sink._Work] = []
+    job = SimpleNamespace(save=lambda: None)
+    rows = SimpleNamespace(columns=["value"], select=lambda _: SimpleNamespace(write=SimpleNamespace(
+        format=lambda _: SimpleNamespace(mode=lambda _: job))))
+    column = SimpleNamespace(alias=lambda _: None)
+    monkeypatch.setattr(transaction_sink, "_writing", asked.append)
+    monkeypatch.setattr(transaction_sink, "arranged", lambda *_: rows)
+    monkeypatch.setattr(transaction_sink.F, "struct", lambda *_: None)
+    monkeypatch.setattr(transaction_sink.F, "arrow_udf", lambda *_: SimpleNamespace(
+        asNondeterministic=lambda: lambda _: column))
+    monkeypatch.setattr(writes.server, "reports", told.__getitem__)
+    sink = TransactionSink(writes.options, writes.begun, writes.server)
+    frame: Any = SimpleNamespace(schema=StructType().add("value", StringType()))
+    assert [sink.write(frame), sink.write(frame, "other")] == [5, 4]
+    assert sink.written == {("t", 0): 7, ("t", 1): 2}
+    assert [(work.number, work.options.topic, work.before) for work in asked] == [
+        (0, writes.topic, {}), (1, "other", {("t", 0): 3, ("t", 1): 2})]
+    with pytest.raises(KafkaException, match=r"tasks 0 and 1 have both written t\[0\]"):
+        sink.write(frame)
+    assert sink.failed
