@@ -1,4 +1,4 @@
-"""Functions of the application are held by its client alone, so that both can go; its logger may raise what it likes."""
+"""Functions of the application are held by its client alone, so that both can go; its logger may raise what it will."""
 
 from __future__ import annotations
 
