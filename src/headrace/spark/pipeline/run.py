@@ -139,7 +139,7 @@ class Pipeline:
         check_sinks(self.endpoints)
         check_sources(self.endpoints)
         self.java = prepare_java()
-        self._stack.enter_context(quiet_analysis())
+        self._stack.enter_context(quiet_analysis(java_ends=self._given is None))
         self._spark = self._given or start_session(self.spec, self.master, self.log_file)
         if self._given is None:
             self._stack.callback(self._spark.stop)

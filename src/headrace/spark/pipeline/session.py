@@ -90,9 +90,12 @@ def java_has_ended(spark: SparkSession) -> bool:
 
 
 @contextmanager
-def quiet_analysis() -> Iterator[None]:
+def quiet_analysis(*, java_ends: bool) -> Iterator[None]:
     """PySpark logs failed analysis as JSON on the terminal, and Py4J a traceback when the JVM has ended, but not
     meanwhile: the error is shown in one line.
+
+    Args:
+        java_ends: the JVM ends with this. Python lets go of the JVM's objects whenever it does: Py4J stays quiet.
     """
     loggers, root = [logging.getLogger(name) for name in _ANALYSIS], logging.getLogger()
     before = [logger.level for logger in loggers]
@@ -102,7 +105,8 @@ def quiet_analysis() -> Iterator[None]:
     try:
         yield
     finally:
-        root.removeFilter(_is_not_of_py4j)
+        if not java_ends:
+            root.removeFilter(_is_not_of_py4j)
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
 

@@ -134,17 +134,22 @@ def test_what_spark_s_processes_write_to_standard_error_goes_to_the_log_while_it
     assert not open_before or len(os.listdir("/proc/self/fd")) == open_before
 
 
-def test_a_traceback_of_py4j_is_not_logged_meanwhile_and_all_else_is(caplog):
+@pytest.mark.parametrize("java_ends", [True, False])
+def test_a_traceback_of_py4j_is_not_logged_meanwhile_nor_behind_the_end_of_java_and_all_else_is(
+    java_ends, caplog, monkeypatch
+):
+    monkeypatch.setattr(logging.getLogger(), "filters", [])
+
     def log():
         for module in ("java_gateway", "other"):
             record = logging.LogRecord("root", logging.ERROR, f"/x/{module}.py", 1, f"said by {module}", None, None)
             logging.getLogger().handle(record)
 
-    with quiet_analysis():
+    with quiet_analysis(java_ends=java_ends):
         log()
     assert [record.getMessage() for record in caplog.records] == ["said by other"]
     log()
-    assert "said by java_gateway" in caplog.text
+    assert ("said by java_gateway" in caplog.text) is not java_ends
 
 
 def test_ctrl_c_is_answered_as_before_once_spark_has_started(start):
@@ -176,7 +181,7 @@ class Failed(AnalysisException):
 
 @pytest.mark.parametrize("kind", ["SQL", "DataFrame"])
 def test_what_spark_logs_of_failed_analysis_is_not_on_the_terminal_beside_our_line(kind, capsys):
-    with quiet_analysis():
+    with quiet_analysis(java_ends=False):
         Failed(kind)._log_exception()
     assert capsys.readouterr().err == ""
     assert logging.getLogger(f"{kind}QueryContextLogger").level < logging.CRITICAL
