@@ -123,7 +123,7 @@ class ApplicationLog:
 
     def __init__(self, config: Config) -> None:
         # As in confluent_kafka, log() is all that a logger must have.
-        self._log = (config["logger"] or logging.getLogger("headrace")).log
+        self._logger = config["logger"] or logging.getLogger("headrace")
         self._has_failed = False
 
     def log(self, level: int, text: str, *arguments: Any, **details: Any) -> None:
@@ -136,7 +136,7 @@ class ApplicationLog:
             details: others of `logging.Logger.log`, as `exc_info`.
         """
         try:
-            self._log(level, text, *arguments, **details)
+            self._logger.log(level, text, *arguments, **details)
         except Exception:
             if not self._has_failed:
                 self._has_failed = True
