@@ -22,7 +22,7 @@ from headrace.config.security_properties import unheeded_security
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
 from headrace.machines.backoff import RetryPolicy
 from headrace.machines.cluster.metadata import Cluster, Metadata, MetadataChanged, MetadataFailed
-from headrace.machines.machine import ANY_NODE, LOST, Effect, ErrorEvent, Event, Machine, Send
+from headrace.machines.machine import ANY_NODE, LOST, Effect, ErrorEvent, Event, ForVersion, Machine, Send
 from headrace.net.driver import Driver
 from headrace.net.settings import Connector
 from headrace.net.thread import FORKED
@@ -196,6 +196,7 @@ class ClientCore:
         *,
         max_version: int | None = None,
         repeatable: bool = True,
+        for_version: ForVersion | None = None,
     ) -> Response:
         """Send one request and wait for the reply; try again while the brokers cannot be reached.
 
@@ -205,23 +206,24 @@ class ClientCore:
             timeout_s: seconds for all attempts together.
             max_version: highest version allowed.
             repeatable: sending it twice does no harm, so it is repeated although it may have been carried out.
+            for_version: as of `Send`.
 
         Raises:
             KafkaException: no reply in time, or none possible.
         """
-        _, reply = await self._ask(destination, request, timeout_s, max_version, repeatable)
+        _, reply = await self._ask(destination, request, timeout_s, max_version, repeatable, for_version)
         return reply
 
     async def _ask(
         self, destination: int, request: Request, timeout_s: float, max_version: int | None, repeatable: bool,
-        closed_text: str | None = None,
+        for_version: ForVersion | None = None, closed_text: str | None = None,
     ) -> tuple[int, Response]:
         """As `request`, with the broker's id in front of the reply; it is negative for a bootstrap server."""
         self.check_open(closed_text)
         started, failures = self._clock(), 0
         end = started + timeout_s
         while True:
-            send = Send(destination, request, max(end - self._clock(), 0.0), max_version)
+            send = Send(destination, request, max(end - self._clock(), 0.0), max_version, for_version=for_version)
             try:
                 reply = await self.driver.ask(send)
                 return send.node_id, reply
@@ -256,7 +258,7 @@ class ClientCore:
         may_create = topics is not None and self._allow_auto_create
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=may_create)
         nodes = dict(self.metadata.cluster.nodes)
-        node_id, reply = await self._ask(ANY_NODE, request, timeout_s, None, True, HANDLE_CLOSED)
+        node_id, reply = await self._ask(ANY_NODE, request, timeout_s, None, True, closed_text=HANDLE_CLOSED)
         assert isinstance(reply, MetadataResponse)
         return cluster_metadata(reply, nodes.get(node_id) or self.metadata.cluster.nodes.get(node_id))
 

@@ -18,10 +18,12 @@ from headrace.wire.schema import Request, Struct
 from headrace.wire.templates import ExchangeTemplate
 
 __all__ = [
-    "ANY_NODE", "ANY_VERSION", "CONTROLLER", "LOST", "REFUSALS", "Effect", "ErrorEvent", "Event", "Machine", "Send",
-    "because",
+    "ANY_NODE", "ANY_VERSION", "CONTROLLER", "LOST", "REFUSALS", "Effect", "ErrorEvent", "Event", "ForVersion",
+    "Machine", "Send", "because",
 ]
 
+ForVersion = Callable[[Request, int], Request]
+"""Makes of a request what is written in a version."""
 ANY_NODE: Final = -1
 """Destination: any broker, the least loaded one that is connected."""
 CONTROLLER: Final = -2
@@ -70,7 +72,7 @@ class Send(Effect):
     max_version: int | None = None
     expects_reply: bool = True
     context: Any = None
-    for_version: Callable[[Request, int], Request] | None = None
+    for_version: ForVersion | None = None
     template: ExchangeTemplate | None = None
     beside: bool = False
     most_s: float = math.inf

@@ -47,7 +47,8 @@ class AclCalls(AdminArea):
         """Find the access rules that fit a filter. The result is the list of them."""
         wanted = instance_of(AclBindingFilter, acl_binding_filter, "acl_binding_filter")
         limit_s = self.limit(request_timeout)
-        return self.engine.single(ANY_NODE, requests.describe_acls(wanted), limit_s, requests.read_found_acls)
+        return self.engine.single(ANY_NODE, requests.describe_acls(wanted), limit_s, requests.read_found_acls,
+                                  for_version=requests.acls_for_version)
 
     def delete_acls(
         self, acl_binding_filters: list[AclBindingFilter], *, request_timeout: float | None = None
@@ -59,7 +60,7 @@ class AclCalls(AdminArea):
         async def delete() -> dict[AclBindingFilter, list[AclBinding] | KafkaError]:
             return await self.engine.at(
                 CONTROLLER, request, limit_s, lambda reply: requests.read_deleted_acls(reply, filters),
-                repeatable=False)
+                repeatable=False, for_version=requests.acls_for_version)
 
         return ByKey(filters, delete)
 

@@ -18,7 +18,7 @@ from headrace.interpreter import uncollected
 from headrace.machines.admin.admin_error_actions import AdminErrorAction, admin_error_action
 from headrace.machines.admin.admin_results import failure, key_of
 from headrace.machines.cluster.coordinator import GROUP
-from headrace.machines.machine import ANY_NODE, CONTROLLER, LOST
+from headrace.machines.machine import ANY_NODE, CONTROLLER, LOST, ForVersion
 from headrace.types.cluster import Node
 from headrace.types.records import TopicPartition
 from headrace.wire.messages.groups.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
@@ -52,7 +52,7 @@ class AdminEngine:
 
     async def at(
         self, destination: int, request: Request, timeout_s: float, read: _Read[dict[_K, _V]], *,
-        max_version: int | None = None, repeatable: bool = True,
+        max_version: int | None = None, repeatable: bool = True, for_version: ForVersion | None = None,
     ) -> dict[_K, _V]:
         """Ask one broker for several things.
 
@@ -63,23 +63,24 @@ class AdminEngine:
             read: makes results of the reply.
             max_version: highest version allowed.
             repeatable: sending it twice does no harm.
+            for_version: makes of it what an older broker understands, or says that it cannot be had there.
 
         Raises:
             KafkaException: no reply in time, or one that is an error as a whole.
         """
         async def attempt(settled: Collection[_K], left_s: float) -> dict[_K, _V]:
             return _understood(read, await self._core.request(
-                destination, request, left_s, max_version=max_version, repeatable=repeatable))
+                destination, request, left_s, max_version=max_version, repeatable=repeatable, for_version=for_version))
 
         return await self.until_settled(attempt, timeout_s)
 
     async def single(
         self, destination: int, request: Request, timeout_s: float, read: _Read[_V], *,
-        max_version: int | None = None, repeatable: bool = True,
+        max_version: int | None = None, repeatable: bool = True, for_version: ForVersion | None = None,
     ) -> _V:
         """Ask one broker for one thing; as `at`."""
         found = await self.at(destination, request, timeout_s, lambda reply: {None: read(reply)},
-                              max_version=max_version, repeatable=repeatable)
+                              max_version=max_version, repeatable=repeatable, for_version=for_version)
         return found[None]
 
     # Each broker

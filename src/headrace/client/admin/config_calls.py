@@ -16,6 +16,7 @@ from headrace.client.admin.admin_area import AdminArea, ByKey, Single, flag, wit
 from headrace.client.admin.admin_engine import ANY_NODE
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import config_requests as requests
+from headrace.machines.machine import ForVersion
 from headrace.types.acls import ResourceType
 from headrace.types.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from headrace.wire.schema import Request
@@ -41,7 +42,8 @@ class ConfigCalls(AdminArea):
         """
         given = _resources(resources)
         return self._by_broker(given, request_timeout, broker, requests.describe_configs,
-                               requests.read_described_configs, repeatable=True)
+                               requests.read_described_configs, repeatable=True,
+                               for_version=requests.describe_configs_for_version)
 
     def alter_configs(
         self, resources: list[ConfigResource], *, request_timeout: float | None = None, validate_only: bool = False,
@@ -92,6 +94,7 @@ class ConfigCalls(AdminArea):
         self, resources: list[ConfigResource], request_timeout: float | None, broker: int,
         ask: Callable[[list[ConfigResource]], Request],
         read: Callable[[Any], dict[ConfigResource, _V | KafkaError]], *, repeatable: bool, unique: bool = False,
+        for_version: ForVersion | None = None,
     ) -> ByKey[ConfigResource, _V]:
         """A broker's own configuration is known to that broker only; any broker knows the rest."""
         if operator.index(broker) < -1:
@@ -107,7 +110,8 @@ class ConfigCalls(AdminArea):
             if unique:
                 _check_duplicates(resources)
             try:
-                return await self.engine.at(node_id, ask(part), limit_s, read, repeatable=repeatable)
+                return await self.engine.at(node_id, ask(part), limit_s, read, repeatable=repeatable,
+                                            for_version=for_version)
             except KafkaException as failed:
                 return dict.fromkeys(part, failed.error)
 

@@ -49,7 +49,8 @@ class TopicCalls(AdminArea):
         limit_s, operation_s = self.times(request_timeout, operation_timeout)
         request = requests.create_topics(topics, operation_s, flag(validate_only, "validate_only"))
         return ByKey(dict.fromkeys(new.topic for new in topics), lambda: self.engine.at(
-            CONTROLLER, request, limit_s, _reader(requests.read_created, operation_s), repeatable=False))
+            CONTROLLER, request, limit_s, _reader(requests.read_created, operation_s), repeatable=False,
+            for_version=requests.create_topics_for_version))
 
     def delete_topics(
         self, topics: list[str], *, operation_timeout: float | None = None, request_timeout: float | None = None

@@ -19,10 +19,17 @@ from headrace.types.acls import (
     ResourceType,
 )
 from headrace.wire.messages.admin import security as wire
+from headrace.wire.schema import Request
 
-__all__ = ["create_acls", "delete_acls", "describe_acls", "read_created_acls", "read_deleted_acls", "read_found_acls"]
+__all__ = [
+    "acls_for_version", "create_acls", "delete_acls", "describe_acls", "read_created_acls", "read_deleted_acls",
+    "read_found_acls",
+]
 
 _ALTER = "ALTER on the cluster"
+_PATTERNS_FROM = 1
+"""From this version on there are rules whose names are prefixes (KIP-290); before, all are literal."""
+_ANY, _LITERAL = ResourcePatternType.ANY.value, ResourcePatternType.LITERAL.value
 
 
 def create_acls(bindings: Sequence[AclBinding]) -> wire.CreateAclsRequest:
@@ -70,6 +77,28 @@ def delete_acls(filters: Sequence[AclBindingFilter]) -> wire.DeleteAclsRequest:
             pattern_type_filter=each.resource_pattern_type.value, principal_filter=each.principal,
             host_filter=each.host, operation=each.operation.value, permission_type=each.permission_type.value)
         for each in filters
+    ])
+
+
+def acls_for_version(request: Request, version: int) -> Request:
+    """What asks for rules of any pattern asks for literal ones before Kafka 2.0, which had no others; as in Java."""
+    if version >= _PATTERNS_FROM:
+        return request
+    if isinstance(request, wire.DescribeAclsRequest):
+        if request.pattern_type_filter != _ANY:
+            return request
+        return wire.DescribeAclsRequest(
+            resource_type_filter=request.resource_type_filter, resource_name_filter=request.resource_name_filter,
+            pattern_type_filter=_LITERAL, principal_filter=request.principal_filter, host_filter=request.host_filter,
+            operation=request.operation, permission_type=request.permission_type)
+    assert isinstance(request, wire.DeleteAclsRequest)
+    return wire.DeleteAclsRequest(filters=[
+        wire.DeleteAclsFilter(
+            resource_type_filter=each.resource_type_filter, resource_name_filter=each.resource_name_filter,
+            pattern_type_filter=_LITERAL if each.pattern_type_filter == _ANY else each.pattern_type_filter,
+            principal_filter=each.principal_filter, host_filter=each.host_filter, operation=each.operation,
+            permission_type=each.permission_type)
+        for each in request.filters
     ])
 
 

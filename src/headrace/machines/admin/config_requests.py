@@ -15,11 +15,13 @@ from headrace.slotted import later
 from headrace.types.acls import ResourceType
 from headrace.types.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
 from headrace.wire.messages.admin import configs as wire
+from headrace.wire.schema import Request
 
 __all__ = [
     "CONFIGURABLE",
     "alter_configs",
     "describe_configs",
+    "describe_configs_for_version",
     "incremental_alter_configs",
     "list_config_resources",
     "read_altered",
@@ -30,6 +32,8 @@ __all__ = [
 CONFIGURABLE = {ResourceType.TOPIC: 2, ResourceType.BROKER: 4, ResourceType.BROKER_LOGGER: 8,
                 ResourceType.CLIENT_METRICS: 16, ResourceType.GROUP: 32}
 """The wire's numbers of resources that have a configuration: for groups it differs from that of access rules."""
+_SYNONYMS_FROM = 1
+"""From this version of DescribeConfigs on it is told where a value comes from (KIP-226)."""
 _BY_WIRE_TYPE = {number: kind for kind, number in CONFIGURABLE.items()}
 _SOURCES = {source.value: source for source in ConfigSource}
 _ON = {ResourceType.TOPIC: 'topic "{}"', ResourceType.GROUP: 'group "{}"'}
@@ -49,6 +53,12 @@ def describe_configs(resources: Iterable[ConfigResource]) -> wire.DescribeConfig
     )
 
 
+def describe_configs_for_version(request: Request, version: int) -> Request:
+    """Brokers before Kafka 1.1 do not tell what a property hides, and are not asked."""
+    assert isinstance(request, wire.DescribeConfigsRequest)
+    return request if version >= _SYNONYMS_FROM else wire.DescribeConfigsRequest(resources=request.resources)
+
+
 def read_described_configs(
     reply: wire.DescribeConfigsResponse,
 ) -> dict[ConfigResource, dict[str, ConfigEntry] | KafkaError]:
@@ -66,7 +76,7 @@ def _entry(config: wire.DescribeConfigsResourceResult) -> ConfigEntry:
     made.name, made.value = config.name, config.value
     made.source = source = _SOURCES.get(config.config_source, ConfigSource.UNKNOWN_CONFIG)
     made.is_read_only, made.is_sensitive = config.read_only, config.is_sensitive
-    made.is_default = source is ConfigSource.DEFAULT_CONFIG
+    made.is_default = source is ConfigSource.DEFAULT_CONFIG or config.is_default
     made.is_synonym, made.incremental_operation = False, None
     later(made, _MAKERS, config.synonyms)
     return made

@@ -11,7 +11,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any
 
-from headrace.errors import KafkaError
+from headrace.errors import KafkaError, KafkaException
 from headrace.interpreter import uncollected
 from headrace.machines.admin.admin_results import NodesById, failure, milliseconds, operations, uuid_of
 from headrace.slotted import later
@@ -25,12 +25,14 @@ from headrace.wire.messages.cluster.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from headrace.wire.schema import Request
 
 __all__ = [
     "begun",
     "LAST_DELETE_BY_NAME",
     "create_partitions",
     "create_topics",
+    "create_topics_for_version",
     "delete_topics",
     "describe_topics",
     "read_created",
@@ -42,6 +44,8 @@ _new = object.__new__
 _Makers = Mapping[str, Callable[[MetadataResponseTopic], Any]]
 _by_number = attrgetter("partition_index")
 
+_DEFAULTS_FROM = 4
+"""From this version of CreateTopics on brokers fill in partitions and replicas that are left out (KIP-464)."""
 LAST_DELETE_BY_NAME = 5
 """The last version of DeleteTopics that takes names alone."""
 
@@ -51,6 +55,23 @@ def create_topics(topics: Sequence[NewTopic], timeout_s: float, validate_only: b
     return wire.CreateTopicsRequest(
         topics=[_creatable(topic) for topic in topics], timeout_ms=milliseconds(timeout_s), validate_only=validate_only
     )
+
+
+def create_topics_for_version(request: Request, version: int) -> Request:
+    """The request itself.
+
+    Raises:
+        KafkaException: `_UNSUPPORTED_FEATURE`: it leaves to the brokers what those before Kafka 2.4 want to be told.
+    """
+    assert isinstance(request, wire.CreateTopicsRequest)
+    for topic in request.topics:
+        left_out = -1 in (topic.num_partitions, topic.replication_factor) and not topic.assignments
+        if left_out and version < _DEFAULTS_FROM:
+            raise KafkaException(KafkaError(
+                KafkaError._UNSUPPORTED_FEATURE,
+                f'topic "{topic.name}": the brokers are older than Kafka 2.4 and have no default for num_partitions '
+                "and replication_factor (KIP-464): give both"))
+    return request
 
 
 def _creatable(topic: NewTopic) -> wire.CreatableTopic:

@@ -34,20 +34,8 @@ from headrace.machines.groups.membership import Change, EpochMoved, GroupFailed,
 from headrace.machines.machine import Event, Send
 from headrace.states import Transitions, from_each
 from headrace.types.records import ConsumerGroupMetadata, TopicPartition
-from headrace.wire.messages.groups.classic_groups import (
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    MemberIdentity,
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-    SyncGroupResponse,
-)
-from headrace.wire.schema import Struct
+from headrace.wire.messages.groups import classic_groups as wire
+from headrace.wire.schema import Request, Struct
 
 __all__ = ["TRANSITIONS", "ClassicGroup", "JoinState"]
 
@@ -56,6 +44,8 @@ _NEVER: Final = float("inf")
 _JOIN_SLACK_S: Final = 5.0
 """The coordinator answers JoinGroup within the rebalance timeout; the request waits a little longer."""
 _HEARTBEAT_SHARE: Final = 2 / 3  # of a session; what is left of it is for a coordinator that moved to another broker
+_MEMBERS_FROM: Final = 3
+"""From this version of LeaveGroup on several members can leave (KIP-345); before Kafka 2.4 there was room for one."""
 _NEW_ID_S: Final = 1.0
 """So long after its first JoinGroup a member that leaves waits for the id that it gets: it gives that back."""
 _REPORT_BACKOFF_S: Final = 5.0
@@ -148,7 +138,7 @@ class ClassicGroup:
         self._had: tuple[frozenset[Key], int] = (frozenset(), _NO_GENERATION)  # what the last plan gave, and which
         self._joined_topics: frozenset[str] = frozenset()
         self._planned_counts: dict[str, int] | None = None  # what the plan was made for; None when not the leader
-        self._plan_to_send: list[SyncGroupRequestAssignment] = []
+        self._plan_to_send: list[wire.SyncGroupRequestAssignment] = []
         self._came_back_alone = False  # a static member without others: nobody plans what it could have by now
         self._round: object = None  # answers to an earlier round than this are ignored
         self._farewell = ""  # member id to take off the group's books although this member goes on
@@ -304,37 +294,37 @@ class ClassicGroup:
 
     def on_reply(self, send: Send, reply: Struct | None, now: float) -> None:
         """Take the next step of the round, or of the membership."""
-        if isinstance(reply, HeartbeatResponse):
+        if isinstance(reply, wire.HeartbeatResponse):
             self._heartbeat_ended(send)
             self._on_heartbeat(reply.error_code, send, now)
-        elif isinstance(reply, LeaveGroupResponse):
+        elif isinstance(reply, wire.LeaveGroupResponse):
             self._on_left()
         elif send.context is not self._round:  # the answer to a round that was given up
-            if (isinstance(send.request, JoinGroupRequest) and isinstance(reply, JoinGroupResponse)
+            if (isinstance(send.request, wire.JoinGroupRequest) and isinstance(reply, wire.JoinGroupResponse)
                     and not send.request.member_id and self.instance_id is None):
                 self._farewell = reply.member_id  # a new id, or "": the group would wait for its owner
-        elif isinstance(reply, JoinGroupResponse):
+        elif isinstance(reply, wire.JoinGroupResponse):
             self._flying = False
             if self.state is JoinState.LEAVING:
                 self.member_id = reply.member_id
             else:
                 self._on_join(reply, now)
-        elif isinstance(reply, SyncGroupResponse):
+        elif isinstance(reply, wire.SyncGroupResponse):
             self._flying = False
             self._on_sync(reply, now)
 
     def on_error(self, send: Send, error: KafkaError, now: float) -> None:
         """The coordinator did not answer: look for it again and go on from the present state."""
         self._finder.invalidate(now)
-        if isinstance(send.request, HeartbeatRequest):
+        if isinstance(send.request, wire.HeartbeatRequest):
             self._heartbeat_ended(send)
             self._next_heartbeat = now + self._retries.first_s
-        elif isinstance(send.request, LeaveGroupRequest):
+        elif isinstance(send.request, wire.LeaveGroupRequest):
             self._on_left()
         elif send.context is self._round:
             self._flying = False
             if self.state in (JoinState.JOINING, JoinState.SYNCING):
-                self._retry(now, KafkaError(error.code()) if error.code() == KafkaError._UNSUPPORTED_FEATURE else None)
+                self._retry(now, error if error.code() == KafkaError._UNSUPPORTED_FEATURE else None)
 
     def _go(self, trigger: str) -> None:
         self.state = TRANSITIONS.go(self.state, trigger)
@@ -463,12 +453,12 @@ class ClassicGroup:
         self._flying = True
         self._round = object()
         self._joined_topics = self._topics()
-        request = JoinGroupRequest(
+        request = wire.JoinGroupRequest(
             group_id=self._group_id, session_timeout_ms=int(self._session_timeout_s * 1000),
             rebalance_timeout_ms=int(self._max_poll_s * 1000), member_id=self.member_id,
             group_instance_id=self.instance_id, protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=self._offer(name)) for name in self._strategies],
-            reason=self._rejoin_reason or None,
+            reason=self._rejoin_reason or None, protocols=[
+                wire.JoinGroupRequestProtocol(name=name, metadata=self._offer(name)) for name in self._strategies],
         )
         return Send(coordinator, request, self._max_poll_s + _JOIN_SLACK_S, context=self._round)
 
@@ -481,7 +471,7 @@ class ClassicGroup:
             user_data = cooperative_user_data(self.generation)
         return write_subscription(self._joined_topics, self._owned, self.generation, self._rack, user_data)
 
-    def _on_join(self, reply: JoinGroupResponse, now: float) -> None:
+    def _on_join(self, reply: wire.JoinGroupResponse, now: float) -> None:
         code = reply.error_code
         if code == KafkaError.MEMBER_ID_REQUIRED:
             self.member_id = reply.member_id
@@ -508,7 +498,7 @@ class ClassicGroup:
                 self._planned_counts = None
             self._plan_to_send = plan or []
 
-    def _plan(self, reply: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
+    def _plan(self, reply: wire.JoinGroupResponse) -> list[wire.SyncGroupRequestAssignment]:
         """The leader's part: the assignment of each member."""
         assignor = ASSIGNORS[self._protocol]
         members = [read_member(m.member_id, m.group_instance_id, m.metadata, remembers=assignor.remembers)
@@ -519,18 +509,18 @@ class ClassicGroup:
         if reply.skip_assignment:
             return []
         plan = assignor.plan(members, self._planned_counts, racks_of(self._metadata.cluster, members, topics))
-        return [SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(keys))
+        return [wire.SyncGroupRequestAssignment(member_id=member_id, assignment=write_assignment(keys))
                 for member_id, keys in plan.items()]
 
     def _sync(self, coordinator: int) -> Send:
         self._flying = True
-        request = SyncGroupRequest(
+        request = wire.SyncGroupRequest(
             group_id=self._group_id, generation_id=self.generation, member_id=self.member_id,
             group_instance_id=self.instance_id, protocol_type="consumer", protocol_name=self._protocol,
             assignments=self._plan_to_send)
         return Send(coordinator, request, self._max_poll_s + _JOIN_SLACK_S, context=self._round)
 
-    def _on_sync(self, reply: SyncGroupResponse, now: float) -> None:
+    def _on_sync(self, reply: wire.SyncGroupResponse, now: float) -> None:
         if reply.error_code:
             self._on_round_error(reply.error_code, now)
             return
@@ -599,8 +589,9 @@ class ClassicGroup:
     def _heartbeat(self, coordinator: int, now: float) -> Send:
         self._heartbeat_of = self._membership
         self._next_heartbeat = now + self._heartbeat_s
-        request = HeartbeatRequest(group_id=self._group_id, generation_id=self.generation, member_id=self.member_id,
-                                   group_instance_id=self.instance_id)
+        request = wire.HeartbeatRequest(
+            group_id=self._group_id, generation_id=self.generation, member_id=self.member_id,
+            group_instance_id=self.instance_id)
         return Send(coordinator, request, min(_HEARTBEAT_SHARE * self._session_timeout_s, self._request_timeout_s),
                     context=self._heartbeat_of)
 
@@ -637,8 +628,14 @@ class ClassicGroup:
             yield self._leave_request(coordinator, self.member_id)
 
     def _leave_request(self, coordinator: int, member_id: str) -> Send:
-        member = MemberIdentity(member_id=member_id, reason="the consumer is done")
-        return Send(coordinator, LeaveGroupRequest(group_id=self._group_id, members=[member]), self._request_timeout_s)
+        member = wire.MemberIdentity(member_id=member_id, reason="the consumer is done")
+
+        def for_version(request: Request, version: int) -> Request:
+            several = version >= _MEMBERS_FROM
+            return request if several else wire.LeaveGroupRequest(group_id=self._group_id, member_id=member_id)
+
+        return Send(coordinator, wire.LeaveGroupRequest(group_id=self._group_id, members=[member]),
+                    self._request_timeout_s, for_version=for_version)
 
     def _on_left(self) -> None:
         if self.state is not JoinState.LEAVING:

@@ -21,7 +21,7 @@ from headrace.wire.messages.producer.transactions import (
 )
 from headrace.wire.schema import Request
 
-__all__ = ["LAST_VERSIONS", "ConsumerGroupMetadata", "TransactionalIdentity", "offset_keys"]
+__all__ = ["LAST_VERSIONS", "ConsumerGroupMetadata", "TransactionalIdentity", "for_version", "offset_keys"]
 
 LAST_VERSIONS: Final[dict[type[Request], tuple[int, int]]] = {
     # Highest version allowed with transactions version 1, and with 2.
@@ -29,6 +29,8 @@ LAST_VERSIONS: Final[dict[type[Request], tuple[int, int]]] = {
     EndTxnRequest: (4, 5),
     TxnOffsetCommitRequest: (4, 5),  # 6 names topics by id
 }
+_MEMBERS_FROM: Final = 3
+"""From this version of TxnOffsetCommit on the member is checked (KIP-447)."""
 
 
 @slotted()
@@ -80,6 +82,18 @@ class TransactionalIdentity:
         return EndTxnRequest(
             transactional_id=self.transactional_id, producer_id=self.producer_id, producer_epoch=self.epoch,
             committed=commit)
+
+
+def for_version(request: Request, version: int) -> Request:
+    """What a version can carry: brokers before Kafka 2.5 do not check who commits offsets, and are not told.
+
+    As in librdkafka. A producer that was replaced is fenced there by its transactional id alone.
+    """
+    if version >= _MEMBERS_FROM or not isinstance(request, TxnOffsetCommitRequest):
+        return request
+    return TxnOffsetCommitRequest(
+        transactional_id=request.transactional_id, group_id=request.group_id, producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch, topics=request.topics)
 
 
 def offset_keys(request: TxnOffsetCommitRequest) -> set[tuple[str, str, int]]:

@@ -29,6 +29,7 @@ from headrace.machines.producer.transaction_errors import UNTOUCHED, ErrorClass,
 from headrace.machines.producer.transaction_requests import (
     LAST_VERSIONS,
     TransactionalIdentity,
+    for_version,
     offset_keys,
 )
 from headrace.slotted import field, slotted
@@ -357,7 +358,8 @@ class Transactions:
         elif finder.node_id is not None:
             last = LAST_VERSIONS.get(type(request), (None, None))[self.version - 1]
             self._contents.ending |= isinstance(request, EndTxnRequest)
-            self._flying = Send(finder.node_id, request, self._request_timeout_s, last, context=finder)
+            self._flying = Send(
+                finder.node_id, request, self._request_timeout_s, last, context=finder, for_version=for_version)
             yield self._flying
 
     def _next(self) -> tuple[Request | None, CoordinatorFinder | None]:

@@ -1,10 +1,13 @@
 """Access rules as values: requests survive the wire in every version, replies are read in the order of requests."""
 
+from typing import Any
+
 import pytest
 
 from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import acl_requests as admin
 from headrace.types.acls import AclBinding, AclBindingFilter, AclOperation
+from headrace.wire.codec import encode
 from headrace.wire.messages.admin.security import (
     AclCreationResult,
     AclDescription,
@@ -66,3 +69,17 @@ def test_deleted_rules_are_told_by_filter() -> None:
     found = admin.read_deleted_acls(reply, [ALL, other])
     assert found[ALL] == [RULE]
     assert found[other] == KafkaError.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize("pattern", ["any", "literal", "match", "prefixed"])
+@pytest.mark.parametrize("version", range(4))
+def test_before_kafka_2_any_pattern_is_the_literal_one_and_nothing_else_changes(pattern: str, version: int) -> None:
+    wanted = AclBindingFilter("topic", "t", pattern, "User:a", "h", "read", "allow")
+    for request in (admin.describe_acls(wanted), admin.delete_acls([wanted])):
+        written: Any = admin.acls_for_version(request, version)
+        if version or pattern != "any":
+            assert written == request
+        else:
+            literal = AclBindingFilter("topic", "t", "literal", "User:a", "h", "read", "allow")
+            assert written in (admin.describe_acls(literal), admin.delete_acls([literal]))
+            encode(written, version)

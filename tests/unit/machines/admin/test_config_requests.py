@@ -8,9 +8,11 @@ from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import config_requests as admin
 from headrace.types.acls import ResourceType
 from headrace.types.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ConfigSource
+from headrace.wire.codec import decode, encode
 from headrace.wire.messages.admin.configs import (
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
+    DescribeConfigsRequest,
     DescribeConfigsResourceResult,
     DescribeConfigsResponse,
     DescribeConfigsResult,
@@ -83,3 +85,22 @@ def test_resources_with_a_configuration_are_listed_in_order() -> None:
     assert admin.read_config_resources(reply) == [ConfigResource("topic", "a"), ConfigResource("group", "b")]
     with pytest.raises(KafkaException, match="DESCRIBE_CONFIGS on the cluster"):
         admin.read_config_resources(ListConfigResourcesResponse(error_code=31))
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_what_a_property_hides_is_asked_of_brokers_that_know(version: int) -> None:
+    request = admin.describe_configs([ConfigResource("topic", "t")])
+    written = admin.describe_configs_for_version(request, version)
+    assert written == request if version else written == DescribeConfigsRequest(resources=request.resources)
+    encode(written, version)
+
+
+def test_the_first_version_says_itself_what_nobody_has_set() -> None:
+    reply = DescribeConfigsResponse(results=[DescribeConfigsResult(resource_type=2, resource_name="t", configs=[
+        DescribeConfigsResourceResult(name="a", value="1", is_default=True),
+        DescribeConfigsResourceResult(name="b", value="2")])])
+    found = admin.read_described_configs(decode(DescribeConfigsResponse, encode(reply, 0), 0))
+    entries = found[ConfigResource("topic", "t")]
+    assert not isinstance(entries, KafkaError)
+    assert [(e.is_default, e.source) for e in entries.values()] == [
+        (True, ConfigSource.UNKNOWN_CONFIG), (False, ConfigSource.UNKNOWN_CONFIG)]

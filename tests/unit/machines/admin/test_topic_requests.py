@@ -2,7 +2,9 @@
 
 from uuid import UUID
 
-from headrace.errors import KafkaError
+import pytest
+
+from headrace.errors import KafkaError, KafkaException
 from headrace.machines.admin import topic_requests as admin
 from headrace.types.acls import AclOperation
 from headrace.types.admin import NewPartitions, NewTopic, TopicDescription
@@ -87,3 +89,17 @@ def test_a_described_topic_has_its_id_its_brokers_in_order_and_what_may_be_done(
         0, "two", [2, 1], [2])
     assert (orphaned.id, orphaned.leader, orphaned.replicas[0].id) == (1, None, 7)
     assert found["b"] == KafkaError.UNKNOWN_TOPIC_OR_PART
+
+
+@pytest.mark.parametrize(("topic", "complete"), [
+    (NewTopic("a", 2, 1), True), (NewTopic("a", replica_assignment=[[1]]), True), (NewTopic("a", 2), False),
+    (NewTopic("a", replication_factor=1), False), (NewTopic("a"), False)])
+def test_brokers_before_kafka_2_4_have_to_be_told_both_counts(topic: NewTopic, complete: bool) -> None:
+    request = admin.create_topics([NewTopic("b", 1, 1), topic], 1.0, False)
+    assert admin.create_topics_for_version(request, 4) is request
+    if complete:
+        assert admin.create_topics_for_version(request, 3) is request
+        return
+    with pytest.raises(KafkaException, match=r'topic "a": the brokers are older than Kafka 2\.4 .* both') as caught:
+        admin.create_topics_for_version(request, 3)
+    assert caught.value.error.code() == KafkaError._UNSUPPORTED_FEATURE

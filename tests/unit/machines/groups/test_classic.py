@@ -476,6 +476,9 @@ def test_leaving_is_told_to_the_group_and_then_to_the_client() -> None:
     send = bench.send(LeaveGroupRequest)
     assert isinstance(send.request, LeaveGroupRequest)
     assert [member.member_id for member in send.request.members] == ["me"]
+    assert send.for_version is not None
+    assert send.for_version(send.request, 3) is send.request
+    assert send.for_version(send.request, 2) == LeaveGroupRequest(group_id="g", member_id="me")
     bench.reply(send, LeaveGroupResponse())
     assert len(bench.events(Left)) == 1
     assert (bench.group.state, bench.group.generation) == (JoinState.OUTSIDE, -1)

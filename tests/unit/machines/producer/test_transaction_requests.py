@@ -8,6 +8,7 @@ from headrace.machines.producer.transaction_requests import (
     LAST_VERSIONS,
     ConsumerGroupMetadata,
     TransactionalIdentity,
+    for_version,
     offset_keys,
 )
 from headrace.types.records import TopicPartition
@@ -96,3 +97,19 @@ def test_a_transaction_ends_with_a_commit_or_an_abort(commit):
 def test_who_is_in_no_group_of_this_generation_has_the_values_that_kafka_takes_for_none():
     alone = ConsumerGroupMetadata("g")
     assert (alone.generation, alone.member_id, alone.instance_id) == (-1, "", None)
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_who_commits_offsets_is_told_to_brokers_that_check_it(version):
+    request = identity().commit_offsets(MEMBER, [TopicPartition("t", 0, 9, "note", 4)])
+    written = for_version(request, version)
+    assert (written.generation_id_or_member_epoch, written.member_id, written.group_instance_id) == (
+        (5, "member", "instance") if version >= 3 else (-1, "", None))
+    assert (written.transactional_id, written.group_id, written.producer_id, written.producer_epoch) == ("x", "g", 7, 3)
+    assert written.topics == request.topics
+    encode_request(written, version, 0, "me")
+
+
+def test_requests_of_one_form_stay_as_they_are():
+    request = identity().end(commit=True)
+    assert for_version(request, 0) is request
