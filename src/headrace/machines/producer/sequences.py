@@ -82,7 +82,7 @@ class Sequences:
         """Take the producer id; returns an error that no retry can cure."""
         if reply.error_code:
             return self.on_error(KafkaError(reply.error_code), now)
-        self._asking, self._last_error, self.asks = False, None, False
+        self._asking, self._last_error = False, None
         self._attempts = 0
         self._producer_id, self._epoch = reply.producer_id, reply.producer_epoch
         return None
@@ -95,8 +95,7 @@ class Sequences:
         elif error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
             error = KafkaError(error.code(), f"{error.str().rstrip('.')}; an idempotent producer needs WRITE on a "
                                "topic, or IDEMPOTENT_WRITE on the cluster")
-        self._asking, self._last_error = False, error
-        self.asks = self.enabled and self._producer_id < 0
+        self._asking, self._last_error, self.asks = False, error, True
         self._ask_at = now + self._backoff_s(self._attempts)
         self._attempts += 1
         return None if error.retriable() or error.code() in REFUSALS else error

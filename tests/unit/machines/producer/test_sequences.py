@@ -74,6 +74,18 @@ def test_a_producer_id_is_asked_for_once():
     assert sequences.deadline() == math.inf
 
 
+def test_batches_that_wait_for_a_producer_id_have_it_asked_for_once_also_when_no_answer_came(queue):
+    sequences = Sequences(True, 30.0, lambda attempt: 0.1)
+    waits = batch(queue)
+    list(sequences.poll(0.0))
+    assert not sequences.allows(queue, waits)
+    assert list(sequences.poll(0.0)) == []
+    assert sequences.on_error(KafkaError(KafkaError._TRANSPORT, "no frame"), 0.0) is None
+    assert not sequences.allows(queue, waits)
+    assert sequences.deadline() == pytest.approx(0.1)
+    assert len(list(sequences.poll(0.1))) == 1
+
+
 def test_a_passing_error_is_retried_after_a_backoff():
     sequences = Sequences(True, 30.0, lambda attempt: 0.1)
     list(sequences.poll(0.0))
@@ -174,10 +186,21 @@ def test_no_batch_is_sent_that_would_push_an_unresolved_one_out_of_the_brokers_m
     for _ in range(5):
         batch(queue)
     sent = [send(sequences, queue) for _ in range(5)]
-    for later in sent[1:]:
+    for later in sent[1:4]:
         store(sequences, queue, later)
+    assert queue.in_flight == [first, sent[4]]
+    assert not sequences.allows(queue, queue.waiting[0])
+    store(sequences, queue, sent[4])
     assert queue.in_flight == [first]
     assert not sequences.allows(queue, queue.waiting[0])
+
+
+def test_no_sequence_is_lent_before_the_leader_has_stored_a_batch(sequences, queue):
+    batch(queue)
+    sent = send(sequences, queue)
+    assert sequences.next_of(queue) is None
+    store(sequences, queue, sent)
+    assert sequences.next_of(queue) == (7, 0, 3)
 
 
 def test_a_retry_keeps_its_number(sequences, queue):
@@ -224,8 +247,11 @@ def test_a_first_batch_that_may_be_stored_is_never_renumbered(sequences, queue):
     assert not sequences.on_refused(first)
 
 
-def test_after_a_batch_of_unknown_fate_is_given_up_numbered_ones_are_resolved_before_new_ones(sequences, queue):
+@pytest.mark.parametrize(("begin", "numbered_as"), [(1, 4), (2**31 - 3, 0)])
+def test_after_a_batch_of_unknown_fate_is_given_up_numbered_ones_are_resolved_before_new_ones(
+        sequences, queue, begin, numbered_as):
     confirmed(sequences, queue)
+    queue.partition_sequence.next_sequence = begin
     lost, numbered, fresh = batch(queue), batch(queue), batch(queue)
     send(sequences, queue)
     send(sequences, queue)
@@ -234,11 +260,35 @@ def test_after_a_batch_of_unknown_fate_is_given_up_numbered_ones_are_resolved_be
     queue.requeue(numbered)
     sequences.on_given_up(lost, KafkaError(KafkaError._MSG_TIMED_OUT))
     assert send(sequences, queue) is numbered
-    assert numbered.sequence == 4
+    assert numbered.sequence == numbered_as
     assert not sequences.allows(queue, fresh)
     store(sequences, queue, numbered)
     assert send(sequences, queue) is fresh
     assert fresh.sealed.stamps == [(7, 1, 0)]
+
+
+def test_the_very_first_batch_that_is_given_up_takes_its_number_with_it(sequences, queue):
+    batch(queue)
+    lost = send(sequences, queue)
+    queue.in_flight.remove(lost)
+    sequences.on_given_up(lost, KafkaError(KafkaError._MSG_TIMED_OUT))
+    batch(queue)
+    assert send(sequences, queue).sealed.stamps == [(7, 1, 0)]
+
+
+def test_the_first_producer_of_a_cluster_has_the_id_0(queue):
+    sequences = Sequences(True, 30.0, lambda attempt: 0.1)
+    list(sequences.poll(0.0))
+    sequences.on_reply(InitProducerIdResponse(producer_id=0, producer_epoch=0), 0.0)
+    sequences.check_known(queue, topic := UUID(int=1), 0.0)
+    confirmed(sequences, queue)
+    batch(queue)
+    assert send(sequences, queue).sealed.stamps == [(0, 0, 1)]
+    assert sequences.next_of(queue) == (0, 0, 4)
+    alone = batch(queue)
+    assert sequences.assign_alone(queue, alone, topic, 1.0)
+    assert alone.sealed.stamps == [(0, 0, 4)]
+    assert list(sequences.poll(1.0)) == []
 
 
 def test_what_follows_a_batch_that_was_surely_not_stored_is_renumbered_even_if_uncertain(sequences, queue):
