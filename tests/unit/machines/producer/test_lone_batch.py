@@ -435,6 +435,37 @@ def test_what_is_lent_late_has_the_number_that_is_next_then():
         assert effect.producer == (9, 0, 4)
 
 
+def test_what_is_to_be_sent_is_sent_before_anything_is_lent():
+    producer = Producer(lends=True)
+    producer.store(*producer.send())
+    (send,) = producer.send(partition=1)
+    assert send.context[0].queue.partition == 1
+
+
+def test_behind_a_lone_batch_nothing_is_lent_while_others_wait_and_the_sender_goes_on():
+    producer = Producer(lends=True)
+    (first,) = producer.send()
+    producer.leads, producer.updates = None, 2
+    assert producer.send(partition=1) == []
+    producer.store(first)
+    assert not producer.sender.idle
+
+
+def test_what_is_sent_directly_counts_before_what_waited_is_sent():
+    producer = Producer(lends=True)
+    (other,) = producer.send(partition=1)
+    (send,) = producer.send()
+    producer.sender.on_error(other, KafkaError(KafkaError._TRANSPORT, "lost"), producer.now)
+    producer.store(send)
+    producer.sender.poll(producer.now)
+    way = SimpleNamespace(taken=0, end=lambda: None)
+    way.take_back = lambda: setattr(way, "taken", way.taken + 1)
+    producer.sender._lone.on_lent(SimpleNamespace(queue=send.context[0].queue, leader=1), way)
+    producer.now += 1
+    (again,) = producer.sender.poll(producer.now)
+    assert (again.context, way.taken) == (other.context, 1)
+
+
 def test_a_batch_that_was_stored_directly_is_reported_and_the_numbers_go_on_behind_it():
     producer, way = lent()
     producer.sender.on_direct_stored(way.lane, opened(producer), 70, -1)

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from headrace.errors import KafkaError
+from headrace.machines.backoff import Pauses
 from headrace.machines.machine import Send
 from headrace.machines.producer.batch_queue import BatchQueues, BatchState
 from headrace.machines.producer.error_actions import ERROR_ACTIONS, ErrorAction, error_action
@@ -146,6 +147,17 @@ def test_no_more_requests_than_allowed_are_in_flight_for_a_broker():
     assert len(sends) == 2
     cluster.answer(sends[0])
     assert len(cluster.poll()) == 1
+
+
+def test_requests_for_several_partitions_count_for_their_broker():
+    cluster = Cluster(max_in_flight=2, max_request_bytes=1000)
+    for partition in range(3):
+        cluster.add(partition, size_bytes=700)
+    first, second = cluster.poll()
+    assert cluster.poll() == []
+    cluster.answer(first)
+    (third,) = cluster.poll()
+    assert [partitions(send) for send in (first, second, third)] == [[0], [1], [2]]
 
 
 def test_without_a_leader_metadata_is_asked_for():
@@ -301,11 +313,16 @@ def test_a_record_that_the_broker_names_has_its_own_error():
 
 def test_a_duplicate_counts_as_stored():
     cluster = Cluster(idempotent=True)
+    cluster.add(count=3)
+    (send,) = cluster.poll()
+    cluster.answer(send, base_offset=70)
+    cluster.reports()
     cluster.add()
     (send,) = cluster.poll()
     cluster.answer(send, KafkaError.DUPLICATE_SEQUENCE_NUMBER)
     (done,) = cluster.reports()
     assert (done.error, done.base_offset) == (None, -1)
+    assert send.context[0].queue.last_offset == 72  # as far as is known
 
 
 def test_a_refused_number_begins_the_next_epoch():
@@ -354,6 +371,44 @@ def test_a_producer_that_failed_while_it_needed_a_producer_id_waits_for_nothing(
     assert cluster.sender.deadline() is None
 
 
+def test_the_first_failure_is_the_one_that_a_producer_fails_with():
+    cluster = Cluster()
+    cluster.sender.fail_on(None)
+    assert cluster.sender.failed is None
+    for code in (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.PRODUCER_FENCED):
+        cluster.sender.fail_on(KafkaError(code))
+    (failed,) = cluster.sender.events()
+    assert failed.error == cluster.sender.failed == KafkaError.CLUSTER_AUTHORIZATION_FAILED
+
+
+def without_an_id(**limits):
+    """A cluster whose sender has just asked for a producer id, and that request."""
+    cluster = Cluster(**limits)
+    cluster.sender._sequences = Sequences(True, 30.0, lambda attempt: 0.1)
+    cluster.add()
+    (ask,) = cluster.sender.poll(cluster.now)
+    return cluster, ask
+
+
+@pytest.mark.parametrize(("message_timeout_s", "polled_after_s"), [(300.0, 0.1), (0.05, 0.05)])
+def test_a_producer_id_that_no_broker_has_given_is_asked_for_again(message_timeout_s, polled_after_s):
+    cluster, ask = without_an_id(message_timeout_s=message_timeout_s)
+    cluster.sender.on_error(ask, KafkaError(KafkaError._TRANSPORT, "no frame"), cluster.now)
+    assert cluster.sender.deadline() == pytest.approx(cluster.now + polled_after_s)
+    (again,) = cluster.sender.poll(cluster.now + 0.1)
+    assert again.request == ask.request
+
+
+@pytest.mark.parametrize("let_in", [False, True])
+def test_records_that_wait_for_a_producer_id_wait_for_brokers_that_have_let_us_in_before_and_for_no_others(let_in):
+    cluster, ask = without_an_id()
+    cluster.sender.was_let_in = let_in
+    refusal = KafkaError(KafkaError._AUTHENTICATION, "who are you?")
+    cluster.sender.on_error(ask, refusal, cluster.now)
+    assert [done.error for done in cluster.reports()] == ([] if let_in else [refusal])
+    assert cluster.sender.failed is None
+
+
 def test_a_lost_connection_is_retried_and_the_leader_looked_up():
     cluster = Cluster()
     cluster.add()
@@ -393,6 +448,17 @@ def test_records_wait_for_a_leader_that_refuses_whom_it_has_let_in_before_and_fo
     (send,) = cluster.poll()
     cluster.answer(send)
     assert [done.error for done in cluster.reports()] == [None]
+
+
+def test_pauses_grow_with_the_attempts():
+    cluster, asked = Cluster(), []
+    cluster.sender._pauses = Pauses(lambda failures: asked.append(failures) or 0.1)
+    cluster.add()
+    for _ in range(3):
+        (send,) = cluster.poll()
+        cluster.answer(send, KafkaError.NOT_ENOUGH_REPLICAS)
+        cluster.now += 0.1
+    assert asked == [0, 1, 2]
 
 
 def test_retries_end_with_the_setting():
@@ -507,6 +573,17 @@ def test_a_purged_batch_is_not_sent_again():
     cluster.now += 1.0
     assert cluster.poll() == []
     assert len(cluster.reports()) == 1
+
+
+def test_behind_a_purged_batch_of_unknown_fate_the_next_epoch_begins():
+    cluster = Cluster(idempotent=True)
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.sender.purge(None, KafkaError(KafkaError._PURGE_INFLIGHT))
+    cluster.sender.on_error(send, KafkaError(KafkaError._TRANSPORT, "cut", maybe_applied=True), cluster.now)
+    cluster.add()
+    (after,) = cluster.poll()
+    assert after.context[0].sealed.stamped == (9, 1, 0)
 
 
 def test_a_batch_that_was_stored_after_it_was_purged_is_reported_once():

@@ -21,6 +21,7 @@ class Sealed:
         self.stamps = []
 
     def stamp(self, producer_id, epoch, base_sequence, transactional=False):
+        assert not transactional
         self.stamps.append((producer_id, epoch, base_sequence))
 
 
@@ -94,6 +95,18 @@ def test_a_passing_error_is_retried_after_a_backoff():
     assert sequences.deadline() == pytest.approx(0.1)
     assert list(sequences.poll(0.05)) == []
     assert len(list(sequences.poll(0.1))) == 1
+
+
+def test_the_backoff_grows_until_there_is_a_producer_id():
+    sequences = Sequences(True, 30.0, lambda attempt: 0.1 * 2**attempt)
+    for wait_s in (0.1, 0.2, 0.4):
+        list(sequences.poll(9.0))
+        sequences.on_error(KafkaError(KafkaError._TRANSPORT, "no frame"), 0.0)
+        assert sequences.deadline() == pytest.approx(wait_s)
+    list(sequences.poll(9.0))
+    sequences.on_reply(InitProducerIdResponse(producer_id=7, producer_epoch=0), 0.0)
+    sequences.on_error(KafkaError(KafkaError._TRANSPORT, "no frame"), 0.0)
+    assert sequences.deadline() == pytest.approx(0.1)
 
 
 def test_why_there_is_no_producer_id_is_known_until_there_is_one():
@@ -232,6 +245,7 @@ def test_a_first_batch_that_was_surely_not_stored_begins_the_next_epoch(sequence
     assert sequences.on_refused(first)
     queue.requeue(first)
     assert not sequences.allows(queue, first)  # the second is still in flight
+    assert producer_state(queue) == (7, 0)
     fail(queue, second)
     assert send(sequences, queue) is first
     assert first.sealed.stamps[-1] == (7, 1, 0)
@@ -302,6 +316,28 @@ def test_what_follows_a_batch_that_was_surely_not_stored_is_renumbered_even_if_u
     sequences.on_given_up(rejected, KafkaError(KafkaError.INVALID_RECORD))
     assert send(sequences, queue) is follower
     assert follower.sealed.stamps[-1] == (7, 1, 0)
+
+
+def test_what_cannot_have_been_stored_is_sent_again_when_it_is_refused_although_an_attempt_was_uncertain(
+        sequences, queue):
+    confirmed(sequences, queue)
+    rejected, follower = batch(queue), batch(queue)
+    send(sequences, queue)
+    send(sequences, queue)
+    queue.in_flight.remove(rejected)
+    follower.maybe_stored = True
+    sequences.on_given_up(rejected, KafkaError(KafkaError.INVALID_RECORD))
+    queue.in_flight.remove(follower)
+    assert sequences.on_refused(follower)
+
+
+def test_a_batch_that_is_alone_takes_the_long_way_where_the_leader_may_have_forgotten_the_producer(sequences, queue):
+    sequences.check_known(queue, topic := UUID(int=1), 1000.0)
+    confirmed(sequences, queue)
+    assert sequences.assign_alone(queue, batch(queue), topic, 1050.0)
+    assert sequences.assign_alone(queue, batch(queue), topic, 1100.0)
+    assert not sequences.assign_alone(queue, batch(queue), topic, 1170.0)
+    assert not sequences.assign_alone(queue, batch(queue), UUID(int=2), 1101.0)
 
 
 def test_a_producer_id_whose_epochs_are_used_up_is_replaced(sequences, queue):
