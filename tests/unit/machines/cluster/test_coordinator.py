@@ -71,6 +71,10 @@ def test_a_cluster_that_is_still_loading_is_ridden_out_in_silence_with_growing_w
     assert waits == [0.1, 0.2, 0.4, 0.8, 1.0]
     assert finder.events() == []
     assert finder.error is None
+    answer(finder, FindCoordinatorResponse(node_id=3), now)
+    finder.invalidate(now := now + 5.0)
+    answer(finder, FindCoordinatorResponse(error_code=15), now)
+    assert finder.deadline() == pytest.approx(now + 0.1)
 
 
 def test_a_missing_permission_is_told_once() -> None:

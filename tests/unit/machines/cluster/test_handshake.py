@@ -18,6 +18,7 @@ from headrace.wire.messages.cluster.session import (
 from headrace.wire.schema import Response
 
 WITH_SASL = {17: (0, 1), 36: (0, 2)}
+FEATURES = [FinalizedFeatureKey(name="transaction.version", max_version_level=2, min_version_level=0)]
 
 
 def frame(response: Response, version: int) -> bytes:
@@ -39,12 +40,12 @@ def test_the_broker_is_asked_for_its_versions_under_our_name() -> None:
 def test_the_answer_makes_the_connection_ready() -> None:
     handshake = Handshake("1.2")
     handshake.begin()
-    answer = ApiVersionsResponse(api_keys=ranges(), finalized_features_epoch=1, finalized_features=[
-        FinalizedFeatureKey(name="transaction.version", max_version_level=2, min_version_level=0)])
+    answer = ApiVersionsResponse(api_keys=ranges(), finalized_features_epoch=1, finalized_features=FEATURES)
     assert handshake.on_frame(frame(answer, FIRST_VERSION)) is None
     assert handshake.ready
     assert handshake.ranges == {0: (0, 13), 18: (0, 4)}
     assert handshake.features == {"transaction.version": 2}
+    assert handshake.session_s == 0.0
 
 
 @pytest.mark.parametrize(("keys", "version"), [(ranges(2), 2), (ranges(0), 0), ([], 0), (ranges(9), 3)])
@@ -92,7 +93,9 @@ def test_sasl_follows_the_versions_and_a_renewal_begins_with_sasl() -> None:
     keys = [ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in WITH_SASL.items()]
     handshake = Handshake("1", mechanism=Plain("u", "p"))
     handshake.begin()
-    following = handshake.on_frame(frame(ApiVersionsResponse(api_keys=keys), 4))
+    assert not handshake.authenticating
+    following = handshake.on_frame(frame(ApiVersionsResponse(api_keys=keys, finalized_features_epoch=1,
+                                                             finalized_features=FEATURES), 4))
     assert isinstance(following, tuple)
     assert isinstance(following[0], SaslHandshakeRequest)
     for current in (handshake, handshake.renewed(Plain("u", "p"))):
@@ -104,3 +107,5 @@ def test_sasl_follows_the_versions_and_a_renewal_begins_with_sasl() -> None:
         assert current.on_frame(frame(done, 2)) is None
         assert current.ready
         assert (current.session_s, current.ranges) == (9.0, WITH_SASL)
+        assert current.features == {"transaction.version": 2}
+        assert current.renewal == (current is not handshake)

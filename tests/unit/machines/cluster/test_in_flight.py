@@ -102,6 +102,17 @@ def test_whoever_waits_for_what_is_owed_is_told(lost: bool) -> None:
     assert paid
 
 
+def test_nothing_is_owed_before_the_kernel_has_all_bytes_or_where_every_request_is_answered() -> None:
+    pipeline = InFlightRequests("me")
+    pipeline.push(call())
+    assert not pipeline.owed
+    pipeline.push(call(expects_reply=False))
+    pipeline.sent()
+    assert pipeline.owed
+    pipeline.push(call(expects_reply=False))
+    assert not pipeline.owed
+
+
 def test_a_request_without_reply_that_the_kernel_never_takes_is_overdue_and_lost_like_others() -> None:
     pipeline = InFlightRequests("me")
     silent = call(expects_reply=False)
@@ -130,6 +141,19 @@ def test_the_first_deadline_counts_and_grace_is_added_to_it() -> None:
     assert pipeline.deadline() == 30.0
     assert pipeline.overdue(29.9) is None
     assert pipeline.overdue(30.0) is soon
+
+
+def test_a_broker_that_slows_the_client_down_is_waited_for_longer_but_no_longer_than_a_request_may_wait() -> None:
+    pipeline, limited, one_shot = InFlightRequests("me"), call(30.0), call(30.0, grace_s=60.0)
+    limited.send.most_s, one_shot.send.most_s = 12.0, 5.0
+    silent = call(30.0, expects_reply=False)
+    silent.send.most_s = 100.0
+    for each in (limited, one_shot, silent):
+        pipeline.push(each)
+    pipeline.wait_longer(4.0)
+    assert [each.reply_by() for each in (limited, one_shot, silent)] == [34.0, 90.0, 34.0]
+    pipeline.wait_longer(4.0)
+    assert [each.reply_by() for each in (limited, one_shot, silent)] == [37.0, 90.0, 38.0]
 
 
 def test_correlation_ids_begin_again_after_the_largest() -> None:

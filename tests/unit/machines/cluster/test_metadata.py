@@ -450,6 +450,18 @@ def test_a_broker_that_knows_the_topic_ends_the_doubt(every: bool) -> None:
     assert metadata.leader("t", 0) == (1, 5), "the time counts anew"
 
 
+def test_each_topic_that_a_broker_does_not_know_stays_for_a_while() -> None:
+    metadata = machine()
+    metadata.want_topics(["s", "t", "u"])
+    others = [UUID(int=8), UUID(int=9)]
+    exchange(metadata, reply(
+        topic("s"), topic("t", topic_id=others[0]), topic("u", topic_id=others[1])), 0.0)
+    exchange_again(metadata, reply(topic("s"), *(topic(name, error_code=UNKNOWN, topic_id=UUID(int=0))
+                                                 for name in "tu")), 10.0)
+    assert [metadata.leader(name, 0) for name in "stu"] == [(1, 5)] * 3
+    assert metadata.cluster.doubted == {"t", "u"}
+
+
 def test_a_topic_that_was_made_anew_is_taken_at_once_and_an_error_that_is_no_doubt_as_well() -> None:
     metadata = known()
     exchange_again(metadata, ignorant(False), 10.0)
@@ -490,10 +502,47 @@ def test_a_leader_named_in_an_error_is_taken_over_when_it_is_newer() -> None:
     metadata.events()
     assert not metadata.update_leader("t", 0, 2, 5)
     assert not metadata.update_leader("t", 0, 99, 6)
+    assert not metadata.update_leader("t", 1, 2, 6)
+    assert not metadata.update_leader("u", 0, 2, 6)
     assert metadata.update_leader("t", 0, 3, 6, [NodeAddress(3, "h3", 3)])
     assert metadata.leader("t", 0) == (3, 6)
     assert metadata.cluster.nodes[3].host == "h3"
     assert [type(event) for event in metadata.events()] == [MetadataChanged]
+
+
+def test_a_leader_named_in_an_error_ends_the_error_of_the_partition() -> None:
+    metadata = machine()
+    metadata.want_topics(["t"])
+    without = topic("t", leader=-1)
+    without.partitions[0].error_code = KafkaError.LEADER_NOT_AVAILABLE
+    exchange(metadata, reply(without), 0.0)
+    assert metadata.leader("t", 0) == (None, 5)
+    assert metadata.cluster.topics["t"].partitions[0].error == KafkaError.LEADER_NOT_AVAILABLE
+    assert metadata.update_leader("t", 0, 2, 6)
+    assert metadata.cluster.topics["t"].partitions[0].error is None
+
+
+def test_broker_0_may_lead() -> None:
+    metadata = machine()
+    metadata.want_topics(["t"])
+    exchange(metadata, reply(topic("t", leader=0), nodes=(0, 1)), 0.0)
+    assert metadata.leader("t", 0) == (0, 5)
+
+
+def test_why_a_partition_cannot_be_had_is_said_once_the_topic_is_known() -> None:
+    metadata = machine()
+    metadata.want_topics(["t", "u", "v", "w"])
+    assert metadata.missing("t", 0) is None
+    exchange(metadata, reply(
+        topic("t"), topic("u", error_code=KafkaError.UNKNOWN_TOPIC_OR_PART),
+        topic("v", error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED),
+        topic("w", error_code=KafkaError.LEADER_NOT_AVAILABLE)), 0.0)
+    assert metadata.missing("t", 0) is None
+    told = [metadata.missing(name, partition) for name, partition in (("t", 1), ("u", 0), ("v", 0), ("w", 0))]
+    assert [error and error.code() for error in told] == [
+        KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_PARTITION, KafkaError.TOPIC_AUTHORIZATION_FAILED, None]
+    assert "t[1] does not exist: the topic has 1 partition(s)" in str(told[0])
+    assert "there is no such topic" in str(told[1])
 
 
 def test_a_snapshot_is_never_changed() -> None:

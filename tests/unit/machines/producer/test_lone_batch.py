@@ -478,6 +478,17 @@ def test_a_batch_that_was_stored_directly_is_reported_and_the_numbers_go_on_behi
     assert (way.ended, send.context[0].sequence, send.context[0].position) == (1, 4, 4)
 
 
+def test_the_numbers_go_on_behind_what_was_reported_already():
+    producer, way = lent()
+    producer.sender.on_direct_reported(way.lane, 3, 70, producer.now)
+    assert producer.sender.events() == []
+    assert way.lane.queue.last_offset == 72
+    producer.sender.on_direct_reported(way.lane, 1, -1, producer.now)  # a duplicate's is not known
+    assert way.lane.queue.last_offset == 72
+    (send,) = producer.send()
+    assert (send.context[0].sequence, send.context[0].position) == (6, 4)
+
+
 def test_a_batch_that_is_taken_back_is_in_flight_like_any_other():
     producer, way = lent()
     batch = opened(producer)
@@ -485,6 +496,9 @@ def test_a_batch_that_is_taken_back_is_in_flight_like_any_other():
     send = producer.sender.on_direct_taken_back(way.lane, batch, sealed)
     (taken,) = send.context
     assert (taken.sequence, taken.attempts, taken.sealed, taken.queue.in_flight) == (2, 1, sealed, [taken])
+    assert taken.queue.direct is None
+    assert producer.sender._lone.lent == {1: {}}
+    assert producer.sender._load.requests == {1: 1}
     producer.sender.on_error(send, KafkaError(KafkaError._TRANSPORT, "lost", maybe_applied=True), producer.now)
     producer.now += 1
     (again,) = producer.sender.poll(producer.now)
@@ -495,9 +509,12 @@ def test_a_batch_that_is_taken_back_is_in_flight_like_any_other():
 
 def test_before_a_batch_is_queued_its_partition_is_no_longer_lent():
     producer, way = lent()
-    producer.send(partition=1)
+    producer.answer(*producer.send(partition=1))
     assert way.ended == 0
     assert way.taken_back  # the other one goes to the same broker
+    before = way.taken_back
+    assert is_short(producer.send(partition=1))
+    assert way.taken_back > before
     producer.send(partition=0)
     assert way.ended == 1
 

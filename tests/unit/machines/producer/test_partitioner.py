@@ -167,6 +167,22 @@ def test_the_own_rack_is_not_insisted_on():
     assert setting.look() is None
 
 
+def test_where_the_own_rack_leads_nothing_what_has_no_leader_is_left_out_all_the_same():
+    setting = Setting(leaders=(1, None, 2), rack="near")
+    setting.lead(1, None, 2, nodes=[NodeAddress(1, "h", 1, "far"), NodeAddress(2, "h", 2, "far")])
+    assert setting.look() == [1, 0, 1]
+
+
+def test_a_broker_that_answers_nothing_is_left_out_although_nothing_more_waits_for_it():
+    setting = Setting(leaders=(1, 2), patience_s=5.0)
+    setting.fill(1)
+    setting.look()
+    setting.take(0, done=False)
+    assert setting.look(1.0) is None
+    assert setting.balance.deadline() == 0.01 + 5.0
+    assert setting.look(5.0) == [0, 1]
+
+
 def test_topics_that_are_as_they_were_are_not_weighed_anew_when_another_comes(monkeypatch):
     setting, looked_at = Setting(leaders=(1, 2)), []
     for number in range(100):

@@ -229,13 +229,14 @@ def test_a_moved_leader_is_looked_up_before_the_retry(code):
     assert [retry.destination for retry in cluster.poll()] == [3]
 
 
-def test_a_hint_at_the_new_leader_is_followed_at_once():
+@pytest.mark.parametrize("broker", [0, 2])
+def test_a_hint_at_the_new_leader_is_followed_at_once(broker):
     cluster = Cluster()
     cluster.add()
     (send,) = cluster.poll()
-    hint = ProduceLeaderIdAndEpoch(leader_id=4, leader_epoch=8)
+    hint = ProduceLeaderIdAndEpoch(leader_id=broker, leader_epoch=8)
     cluster.answer(send, KafkaError.NOT_LEADER_FOR_PARTITION, current_leader=hint)
-    assert [retry.destination for retry in cluster.poll()] == [4]
+    assert [retry.destination for retry in cluster.poll()] == [broker]
     assert cluster.refreshed == 0
 
 
@@ -409,6 +410,13 @@ def test_records_that_wait_for_a_producer_id_wait_for_brokers_that_have_let_us_i
     assert cluster.sender.failed is None
 
 
+def test_a_producer_id_that_no_broker_will_give_ends_the_producer():
+    cluster, ask = without_an_id()
+    cluster.sender.on_error(ask, KafkaError(KafkaError._UNSUPPORTED_FEATURE), cluster.now)
+    assert cluster.sender.failed.fatal()
+    assert [done.error for done in cluster.reports()] == [KafkaError._UNSUPPORTED_FEATURE]
+
+
 def test_a_lost_connection_is_retried_and_the_leader_looked_up():
     cluster = Cluster()
     cluster.add()
@@ -422,6 +430,7 @@ def test_a_lost_connection_is_retried_and_the_leader_looked_up():
 
 def test_a_failure_that_no_new_connection_cures_is_reported():
     cluster = Cluster()
+    cluster.sender.was_let_in = True  # a broker of the cluster may be older than the others
     cluster.add()
     (send,) = cluster.poll()
     cluster.sender.on_error(send, KafkaError(KafkaError._UNSUPPORTED_FEATURE, "too old"), cluster.now)
@@ -459,6 +468,15 @@ def test_pauses_grow_with_the_attempts():
         cluster.answer(send, KafkaError.NOT_ENOUGH_REPLICAS)
         cluster.now += 0.1
     assert asked == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("message_timeout_s", "polled_after_s"), [(300.0, 0.1), (0.05, 0.05)])
+def test_a_retry_is_due_behind_its_pause_or_given_up_when_its_time_is_over(message_timeout_s, polled_after_s):
+    cluster = Cluster(message_timeout_s=message_timeout_s)
+    cluster.add()
+    (send,) = cluster.poll()
+    cluster.answer(send, KafkaError.NOT_ENOUGH_REPLICAS)
+    assert cluster.sender.deadline() == pytest.approx(cluster.now + polled_after_s)
 
 
 def test_retries_end_with_the_setting():

@@ -8,7 +8,7 @@ from headrace.errors import KafkaError
 from headrace.machines.producer.transactional_sequences import TransactionalSequences
 from headrace.machines.producer.transactions import Operation, TxnState
 from headrace.records import scan
-from headrace.wire.messages.producer.produce import ProduceRequest
+from headrace.wire.messages.producer.produce import InitProducerIdRequest, ProduceRequest
 from headrace.wire.messages.producer.transactions import AddPartitionsToTxnRequest
 from tests.support.driven_sender import Leader, content, first_of
 from tests.support.driven_transactions import Driven
@@ -96,6 +96,18 @@ def test_a_second_batch_follows_only_when_the_broker_has_stored_one(writer):
     assert [content(send)[1] for send in (*second, third)] == [1, 2]
 
 
+def test_so_it_is_in_each_epoch():
+    writer = Writer(2)
+    writer.add(b"1")
+    writer.store_all()
+    writer.end()
+    first = first_of(writer, b"2")
+    writer.add(b"3")
+    assert writer.poll() == []
+    writer.answer(first)
+    assert writer.store_all() == [(1, 1, [b"3"])]
+
+
 def test_a_number_refused_behind_a_missing_batch_is_sent_again_unchanged(writer):
     writer.answer(first_of(writer, b"0"))
     missing, behind = first_of(writer, b"1"), first_of(writer, b"2")
@@ -113,6 +125,14 @@ def test_a_batch_that_is_given_up_dooms_the_transaction_and_nothing_more_is_sent
     writer.add(b"2")
     assert writer.poll() == []
     assert [(found, bool(error)) for found, error in writer.reports()] == [([b"1"], True), ([b"2"], True)]
+
+
+def test_version_1_asks_for_a_new_epoch_also_where_the_first_batch_of_all_was_given_up():
+    writer = Writer(1)
+    writer.driven.writing()
+    writer.answer(first_of(writer, b"1"), KafkaError.RECORD_LIST_TOO_LARGE)
+    writer.driven.end(Operation.ABORT)
+    writer.driven.expect(InitProducerIdRequest)
 
 
 def test_after_the_abort_numbers_begin_at_zero_in_a_new_epoch():
@@ -142,6 +162,11 @@ def test_a_producer_that_was_forgotten_with_all_it_wrote_begins_at_zero_in_the_s
     writer.now += 0.1
     assert writer.store_all() == [(0, 0, [b"1"])]
     assert writer.state is TxnState.IN_TRANSACTION
+
+
+def test_a_first_batch_is_not_refused_because_the_producer_was_forgotten(writer):
+    writer.answer(first_of(writer, b"1"), KafkaError.UNKNOWN_PRODUCER_ID, log_start_offset=5)
+    assert writer.state is TxnState.ABORTABLE_ERROR
 
 
 def test_a_producer_that_was_forgotten_with_records_that_should_be_there_is_given_up(writer):
@@ -174,6 +199,9 @@ def test_a_forgotten_producer_begins_again_only_when_nothing_under_the_old_numbe
 
 def test_the_transaction_learns_that_a_batch_is_stored():
     writer = Writer(2)
+    writer.add(b"0")
+    writer.store_all()
+    writer.end()
     writer.add(b"1")
     writer.store_all()
     # Before, being fenced could be an answer to the transaction before this one, and would be tried again.

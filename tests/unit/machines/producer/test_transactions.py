@@ -143,6 +143,10 @@ def test_a_transaction_of_version_2_only_ends_and_gets_the_next_epoch(two):
     assert two.done() == {Operation.ABORT: None}
     assert (two.machine.producer_id, two.machine.epoch) == (9, 3)
     assert two.sent() is None
+    two.opened().machine.admits("t", 0)
+    two.accept(two.ending(Operation.COMMIT), 0, 4)  # the first id that a cluster gives
+    assert (two.machine.producer_id, two.machine.epoch) == (0, 4)
+    assert two.sent() is None
 
 
 def test_partitions_are_added_once_in_each_transaction(one):
@@ -326,6 +330,8 @@ def test_a_group_that_may_not_be_used_dooms_the_transaction_only(either):
     assert either.sent() is None
     assert either.machine.state is TxnState.ABORTABLE_ERROR
     assert either.done()[Operation.OFFSETS] == K.GROUP_AUTHORIZATION_FAILED
+    either.end(Operation.ABORT)
+    assert either.sent() is None, "nothing late can arrive: no new epoch is needed"
 
 
 def test_a_transactional_id_that_may_not_be_used_is_fatal():
@@ -455,6 +461,16 @@ def test_a_coordinator_that_refuses_whom_it_has_let_in_before_is_waited_for_and_
             assert stranger.sent() is None
         assert stranger.done() == {Operation.INIT: refusal}
         assert stranger.machine.error.fatal()
+
+
+@pytest.mark.parametrize("code", [K._UNKNOWN_BROKER, K._BAD_MSG])
+def test_a_coordinator_that_left_the_cluster_or_answered_nonsense_is_looked_for_again(either, code):
+    either.opened().writing()
+    either.lose(either.ending(Operation.COMMIT), K(code))
+    assert either.finder.lost == 1
+    either.wait()
+    either.accept(either.expect(EndTxnRequest))
+    assert either.done() == {Operation.COMMIT: None}
 
 
 def test_a_port_that_spoke_tls_for_a_moment_ends_no_producer(either):
@@ -623,6 +639,15 @@ def test_the_version_is_settled_when_a_transaction_begins(one):
     assert one.machine.version == 1
 
 
+def test_a_transaction_of_version_1_with_nothing_in_it_has_not_used_its_epoch(one):
+    one.opened()
+    one.machine.begin(Operation.COMMIT)
+    assert one.sent() is None
+    one.features = {"transaction.version": 2}
+    one.opened()
+    assert one.machine.version == 2
+
+
 def test_version_2_begins_in_an_epoch_that_version_1_has_not_used(one):
     one.opened().writing()
     one.features = {"transaction.version": 2}
@@ -763,6 +788,13 @@ def test_a_first_abort_is_not_early_so_one_that_is_fenced_is_fatal_at_once(two):
     two.opened().machine.admits("t", 0)
     two.refuse(two.ending(Operation.ABORT), K.PRODUCER_FENCED)
     assert two.done()[Operation.ABORT] == K._FENCED
+
+
+def test_offsets_are_not_early_so_a_producer_that_is_fenced_with_them_is_told_at_once(two):
+    two.opened().writing().end(Operation.COMMIT)
+    two.opened().machine.add_offsets([TopicPartition("in", 0, 1)], MEMBER)
+    two.refuse(two.expect(TxnOffsetCommitRequest), K.PRODUCER_FENCED)
+    assert two.done()[Operation.OFFSETS] == K._FENCED
 
 
 def test_an_abort_of_version_1_is_not_early_behind_a_transaction_of_version_2(two):
