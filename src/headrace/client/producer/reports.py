@@ -63,7 +63,6 @@ class DeliveryReportQueue:
     Attributes:
         only_errors: drop the reports of delivered records.
         has_at_once: some callbacks are `IoThreadCallback`; to be set before the first such record is appended.
-        lost: why records without a callback were not delivered, the first time that it happened; None so far.
         settling: the loop resolves futures of records that count no more.
         on_unretrieved: called with errors never retrieved from a `DeliveryFuture`; None while there are none such.
         on_served: called, on the thread that serves, when that made room, and when its last callback has returned.
@@ -74,7 +73,6 @@ class DeliveryReportQueue:
         self.only_errors = only_errors
         self.has_at_once = False
         self._on_change = on_change
-        self.lost: KafkaError | None = None
         self.settling = False
         self.on_unretrieved: Callable[[KafkaError], object] | None = None
         self.on_served: Callable[[], object] = _nothing
@@ -134,9 +132,7 @@ class DeliveryReportQueue:
         if opened.has_deliveries and self.on_unretrieved is not None:
             opened.settle(ProduceResult(done.base_offset, done.timestamp_type, done.timestamp_ms, done.error, now,
                                         self.on_unretrieved))
-        if opened.reports is None:
-            self.lost = self.lost or done.error
-        elif at_once:
+        if at_once:
             for callback in opened.reports:
                 if isinstance(callback, IoThreadCallback):
                     callback.resolve()
@@ -170,9 +166,7 @@ class DeliveryReportQueue:
             report = iter([(failed.callback, failed.message)])
             self._runs.append(ReportRun(report, failed.error, self._buffer_pool, messages, cost_bytes))
         else:
-            if failed.callback is None:
-                self.lost = self.lost or failed.error
-            else:
+            if failed.callback is not None:
                 failed.callback(failed.error, failed.message)
             self.settling = True
             self._buffer_pool.release(messages, cost_bytes)

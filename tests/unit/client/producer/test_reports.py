@@ -50,6 +50,7 @@ def test_records_with_a_callback_are_counted_until_it_is_called():
     producer.done()
     assert producer.buffer_pool.messages == 2
     assert producer.buffer_pool.ahead_bytes == 0  # no broker is behind for their sake
+    assert (len(producer.deliveries), producer.deliveries.waiting()) == (0, 2)  # the pool counts them
     assert producer.deliveries.pending
     assert producer.deliveries.serve() == 2
     assert producer.buffer_pool.bytes == 0
@@ -124,9 +125,9 @@ class AtOnce(IoThreadCallback):
         self.got.append((error, message and message.value()))
 
 
-def failed(callback=None, cost_bytes=None, error=None):
-    error = error or KafkaError(KafkaError._UNKNOWN_TOPIC)
-    return FailedRecord(callback, Message("t", value=b"v", error=error), cost_bytes, True)
+def failed(callback=None, cost_bytes=None):
+    return FailedRecord(callback, Message("t", value=b"v", error=KafkaError(KafkaError._UNKNOWN_TOPIC)), cost_bytes,
+                        True)
 
 
 @pytest.mark.parametrize("only_errors", [False, True])
@@ -145,7 +146,8 @@ def test_what_the_loop_calls_by_itself_is_called_when_the_batch_is_done_whatever
 
 def test_records_that_never_got_into_a_batch_are_reported_as_others_are():
     producer, got = Producer(), []
-    producer.buffer_pool.take(2, 100)
+    producer.buffer_pool.take(3, 150)
+    producer.deliveries.add_failed(failed(cost_bytes=50))
     producer.deliveries.add_failed(failed(lambda error, message: got.append((error, message.value())), 50))
     assert (got, producer.buffer_pool.messages) == ([], 2)
     assert producer.deliveries.waiting() == 1
@@ -183,18 +185,6 @@ def test_a_record_counts_while_its_callback_runs_but_not_when_its_future_is_reso
         producer.deliveries.add_failed(failed(callback, 50))
     assert callback.seen == [(1, False), (0, True)]
     assert not producer.deliveries.settling
-
-
-def test_what_was_lost_without_a_callback_is_known_the_first_time_that_it_happened():
-    producer = Producer()
-    producer.buffer.append(b"a")
-    producer.done()
-    assert producer.deliveries.lost is None
-    first, second = KafkaError(KafkaError._MSG_TIMED_OUT), KafkaError(KafkaError._PURGE_QUEUE)
-    producer.deliveries.add_failed(failed(error=first))
-    producer.buffer.append(b"b")
-    producer.done(second)
-    assert producer.deliveries.lost is first
 
 
 def test_notices_are_served_in_their_order_before_reports():

@@ -81,11 +81,13 @@ def test_a_topic_that_is_being_created_is_waited_for():
 def test_a_topic_that_nobody_could_be_asked_about_fails_its_records_after_message_timeout():
     around = topics(message_timeout_ms=60_000, topic_metadata_propagation_max_ms=10)
     append(around)
+    assert around.made.await_topic("t", print)
     deadline = around.made.deadline()
     assert deadline > time.monotonic() + 59
     assert around.made.expired(deadline - 0.01) == []
-    (failed,) = around.made.expired(deadline)
+    (failed, call) = around.made.expired(deadline + 0.01)
     assert failed.message.error() == KafkaError._MSG_TIMED_OUT
+    assert call.message.error() == KafkaError._UNKNOWN_TOPIC  # it has no message that could be late
     assert '"t" is not known' in failed.message.error().str()
     assert around.made.deadline() is None
 
@@ -328,13 +330,14 @@ def test_a_function_that_chooses_partitions_sees_each_record_and_no_buffer_is_op
     around = topics(partitioner=choose)
     assert around.made.by_function
     append(around, "waits")
+    append(around, "waits, not asked", partition=0)
     around.made.on_cluster(cluster())
     append(around, b"later", "k")
     append(around, b"not asked", partition=0)
     assert around.made.open == {}
     assert seen == [("t", None, b"waits", 2), ("t", b"k", b"later", 2)]
     ready = around.made.open_batches.ready(float("inf"))
-    assert sorted((opened.partition, opened.count) for opened in ready) == [(0, 1), (1, 2)]
+    assert sorted((opened.partition, opened.count) for opened in ready) == [(0, 2), (1, 2)]
 
 
 def test_in_a_child_process_nothing_is_taken_although_somebody_held_the_lock():

@@ -66,6 +66,19 @@ def test_a_full_batch_does_not_wait():
     assert len(made.waiting()) == 1
 
 
+def test_what_is_purged_is_taken_although_it_lingers_or_its_partition_has_batches_waiting():
+    buffer = Buffer()
+    made = accumulator(buffer)
+    buffer.add(full=True)
+    made.collect(0.0)
+    buffer.add(opened_at=0.0)
+    buffer.add(opened_at=0.0, partition=1)
+    made.collect(0.0)
+    assert len(buffer.open) == 2
+    made.collect(0.0, everything=True)
+    assert buffer.open == []
+
+
 def test_flushing_takes_everything_at_once():
     buffer = Buffer()
     made = accumulator(buffer, linger_s=900.0)
