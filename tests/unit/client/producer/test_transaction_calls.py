@@ -13,11 +13,12 @@ import pytest
 from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from headrace.aio import AIOProducer
 from headrace.client.producer.producer_engine import ProducerEngine
-from headrace.client.producer.transaction_calls import TransactionCalls, not_configured
+from headrace.client.producer.transaction_calls import TransactionCalls, _raised, not_configured
 from headrace.config import PRODUCER, Config
+from headrace.errors import FatalError
 from headrace.machines.producer.transactions import ConsumerGroupMetadata, Operation, Transactions, TxnState
 from headrace.testing import Action, EmbeddedBroker, Fault
-from headrace.wire.messages.producer.produce import InitProducerIdRequest
+from headrace.wire.messages.producer.produce import InitProducerIdRequest, ProduceRequest
 from headrace.wire.messages.producer.transactions import EndTxnRequest, TxnOffsetCommitRequest
 
 MEMBER = ConsumerGroupMetadata("g")
@@ -152,6 +153,12 @@ def test_a_commit_that_failed_when_nobody_waited_says_so_before_it_can_be_aborte
     through(use)
 
 
+def test_only_errors_that_end_the_producer_are_raised_as_fatal() -> None:
+    for fatal in (False, True):
+        raised = _raised(KafkaError(KafkaError.PRODUCER_FENCED, fatal=fatal))
+        assert isinstance(raised, FatalError) == fatal
+
+
 def test_closing_aborts_what_a_commit_left_that_failed_when_nobody_waited(broker, through):
     async def use(call: Call, machine: Transactions) -> None:
         await failed_unheard(broker, call, machine)
@@ -261,6 +268,26 @@ def test_records_are_taken_between_the_beginning_and_the_end_of_a_transaction_on
             assert not engine.accumulators.is_taking
 
     with_calls(broker.bootstrap_servers, use)
+
+
+def test_an_abort_reports_at_once_also_what_is_on_its_way(broker: EmbeddedBroker) -> None:
+    told: list[KafkaError | None] = []
+    with Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "x"}) as producer:
+        producer.init_transactions(10)
+        producer.begin_transaction()
+        broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=ProduceRequest))
+        producer.produce("t", b"v", on_delivery=lambda error, message: told.append(error))
+        deadline = time.monotonic() + 10
+        while not producer._engine._batch_queues.in_flight():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        with pytest.raises(KafkaException) as late:
+            producer.abort_transaction(0.1)  # what was sent may be stored still: that is waited for
+        assert (type(late.value), late.value.error.code()) == (KafkaException, KafkaError._TIMED_OUT)
+        assert told == [KafkaError._PURGE_INFLIGHT]
+        broker.clear_faults()
+        producer.abort_transaction(10)
+    assert told == [KafkaError._PURGE_INFLIGHT]
 
 
 def test_an_operation_is_waited_for_by_one_caller_at_a_time() -> None:
