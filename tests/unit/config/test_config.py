@@ -15,6 +15,7 @@ from headrace.config import (
     CONSUMER,
     PRODUCER,
     PROPERTIES,
+    SHARE,
     Config,
     Property,
     convert,
@@ -149,11 +150,25 @@ def test_secrets_never_show() -> None:
     assert config["ssl.key.password"] == "hunter2"
 
 
-def test_idempotence_contradicted_by_the_user_is_an_error_and_otherwise_gives_way() -> None:
-    with pytest.raises(ConfigError, match="acks"):
-        Config(PRODUCER, {**SERVERS, "enable.idempotence": True, "acks": 1})
-    assert Config(PRODUCER, {**SERVERS, "acks": 1})["enable.idempotence"] is False
-    assert Config(PRODUCER, SERVERS)["enable.idempotence"] is True
+@pytest.mark.parametrize(("name", "most", "less"), [
+    ("acks", -1, 1), ("acks", "all", 0), ("max.in.flight.requests.per.connection", 5, 6), ("retries", 1, 0)])
+def test_idempotence_contradicted_by_the_user_is_an_error_and_otherwise_gives_way(
+    name: str, most: object, less: object
+) -> None:
+    assert Config(PRODUCER, {**SERVERS, name: most})["enable.idempotence"] is True
+    assert Config(PRODUCER, {**SERVERS, name: less})["enable.idempotence"] is False
+    for wanted in ({"enable.idempotence": True}, {"transactional.id": "t"}):
+        assert Config(PRODUCER, {**SERVERS, **wanted, name: most})["enable.idempotence"] is True
+        with pytest.raises(ConfigError, match=rf'"{name}" must be .* with "{next(iter(wanted))}"'):
+            Config(PRODUCER, {**SERVERS, **wanted, name: less})
+
+
+def test_a_transaction_needs_idempotence_and_a_share_consumer_a_group() -> None:
+    with pytest.raises(ConfigError, match='"transactional.id" needs "enable.idempotence"'):
+        Config(PRODUCER, {**SERVERS, "transactional.id": "t", "enable.idempotence": False})
+    assert Config(PRODUCER, {**SERVERS, "enable.idempotence": False, "acks": 1})["acks"] == 1
+    with pytest.raises(ConfigError, match=r"group\.id must be set"):
+        Config(SHARE, SERVERS)
 
 
 def test_none_means_not_given_and_the_old_topic_config_is_merged() -> None:
@@ -276,6 +291,7 @@ def test_a_configuration_as_people_write_it_for_java_works() -> None:
 @pytest.mark.parametrize("given", [
     {"buffer.memory": 1 << 20, "queue.buffering.max.kbytes": 2048},
     {"linger.ms": 100, "message.timeout.ms": 50},
+    {"linger.ms": 100, "message.timeout.ms": 100},
     {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 400},
     {"compression.type": "zstd", "compression.level": 1, "compression.zstd.level": 2},
     {"partitioner": "murmur2", "partitioner.class": "RoundRobinPartitioner"},

@@ -217,6 +217,16 @@ def test_offsets_that_arrived_when_nobody_waited_are_not_sent_again_by_the_same_
     through(use)
 
 
+def test_offset_0_is_an_offset_and_a_position_without_one_is_left_out(broker, through):
+    async def use(call: Call, machine: Transactions) -> None:
+        await begun(call)
+        await call("send_offsets_to_transaction", [TopicPartition("in", 0, 0), TopicPartition("t", 0)], MEMBER, 5)
+        await call("commit_transaction", 5)
+        assert committed(broker) == 0
+
+    through(use)
+
+
 def test_offsets_that_arrived_in_an_aborted_transaction_are_sent_in_the_next(broker, through):
     async def use(call: Call, machine: Transactions) -> None:
         await begun(call)
