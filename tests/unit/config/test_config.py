@@ -129,6 +129,8 @@ def test_the_protocol_in_front_of_a_server_is_known_in_any_spelling_whatever_com
     ({"bootstrap.servers": "plaintext://"}, ("plaintext://", "expected host:port")),
     ({"bootstrap.servers": "h:1/kafka"}, ("h:1/kafka", "expected host:port")),
     ({"bootstrap.servers": "h/kafka"}, ("h/kafka", "expected host:port")),
+    ({"bootstrap.servers": "h:0"}, ("h:0", "expected host:port")),
+    ({"bootstrap.servers": "h:65536"}, ("h:65536", "expected host:port")),
 ])
 def test_a_server_that_the_client_could_never_talk_to_is_refused(
     given: dict[str, str], texts: tuple[str, ...]
@@ -308,6 +310,13 @@ def test_properties_that_contradict_each_other_are_refused_by_name(given: dict[s
     first, *_, last = given
     with pytest.raises(ConfigError, match=f'"{first}"|"{last}"'):
         Config(PRODUCER, {**SERVERS, **given})
+
+
+def test_producers_have_topics_created_and_others_are_to_be_told_to() -> None:
+    name = "allow.auto.create.topics"
+    assert [Config(role, SERVERS)[name] for role in (PRODUCER, CONSUMER)] == [True, False]
+    assert [Config(role, {**SERVERS, name: value})[name] for role, value in ((PRODUCER, False), (CONSUMER, True))] == [
+        False, True]
 
 
 def test_a_default_gives_way_to_what_was_asked_for() -> None:
