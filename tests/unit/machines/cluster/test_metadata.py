@@ -12,6 +12,7 @@ from headrace.machines.cluster.metadata import (
     HostsUnknown,
     Metadata,
     MetadataChanged,
+    MetadataFailed,
 )
 from headrace.machines.machine import Send
 from headrace.types.records import NodeAddress
@@ -508,6 +509,38 @@ def test_a_leader_named_in_an_error_is_taken_over_when_it_is_newer() -> None:
     assert metadata.leader("t", 0) == (3, 6)
     assert metadata.cluster.nodes[3].host == "h3"
     assert [type(event) for event in metadata.events()] == [MetadataChanged]
+
+
+def test_only_what_time_does_not_heal_is_told_and_why_no_broker_answers_is_known_until_one_does() -> None:
+    metadata = machine()
+    for code, told in ((KafkaError._TRANSPORT, []), (KafkaError._UNSUPPORTED_FEATURE, [MetadataFailed]),
+                       (KafkaError._AUTHENTICATION, [MetadataFailed])):
+        send = ask(metadata, metadata.deadline() or 0.0)
+        assert send is not None
+        metadata.on_error(send, KafkaError(code), 0.0)
+        assert [type(event) for event in metadata.events()] == told
+        assert metadata.last_error == code
+    exchange(metadata, reply(), metadata.deadline() or 0.0)
+    assert metadata.last_error is None
+
+
+def test_who_changes_what_is_to_be_asked_for_has_the_machine_polled() -> None:
+    metadata = machine()
+    exchange(metadata, reply(), 0.0)
+    assert ask(metadata, 0.0) is None
+    metadata.want_topics(["t"])
+    assert metadata.stirred
+    exchange(metadata, reply(topic("t")), 0.0)
+    assert ask(metadata, 0.0) is None
+    assert not metadata.stirred
+    metadata.want_topics(["t"])
+    assert not metadata.stirred, "it is known"
+    for change in (lambda: metadata.refresh(1.0), lambda: metadata.want_only([], every=True)):
+        change()
+        assert metadata.stirred
+        exchange(metadata, reply(topic("t")), 9.0)
+        assert ask(metadata, 9.0) is None
+        assert not metadata.stirred
 
 
 def test_a_leader_named_in_an_error_ends_the_error_of_the_partition() -> None:

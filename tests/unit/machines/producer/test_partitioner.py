@@ -174,12 +174,14 @@ def test_where_the_own_rack_leads_nothing_what_has_no_leader_is_left_out_all_the
 
 
 def test_a_broker_that_answers_nothing_is_left_out_although_nothing_more_waits_for_it():
-    setting = Setting(leaders=(1, 2), patience_s=5.0)
+    setting = Setting(leaders=(1, 2), patience_s=5.0, adaptive=False)
     setting.fill(1)
     setting.look()
     setting.take(0, done=False)
     assert setting.look(1.0) is None
     assert setting.balance.deadline() == 0.01 + 5.0
+    setting.look(0.0)
+    assert setting.balance.deadline() is not None, "the look is put off"
     assert setting.look(5.0) == [0, 1]
 
 
