@@ -45,6 +45,9 @@ def test_the_options_of_each_of_java_s_modules_are_taken_over() -> None:
     assert oauth["sasl.oauthbearer.method"] == "oidc"
     assert [oauth[f"sasl.oauthbearer.{name}"] for name in ("client.id", "client.secret", "scope", "extensions")] == [
         "i", "s", "a b", r"logicalCluster=lkc,identityPoolId=p-1\,p-2"]
+    line = 'x.OAuthBearerLoginModule required clientId="i" clientSecret="s" extension_a="b";'
+    given = config(**OIDC, **{"sasl.oauthbearer.extensions": "c=d", "sasl.jaas.config": line})
+    assert given["sasl.oauthbearer.extensions"] == "c=d"
     unsecured = config(**SASL, **{"sasl.mechanism": "OAUTHBEARER", "sasl.jaas.config":
                                   'x.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="alice" '
                                   'unsecuredLoginLifetimeSeconds="60";'})
