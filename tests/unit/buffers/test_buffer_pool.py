@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import Any
 
 import pytest
@@ -74,6 +75,13 @@ def test_records_that_do_not_fit_are_not_counted_at_all(twin: Any) -> None:
     assert (pool.messages, pool.bytes) == (4, 600)
     assert pool.take(6, 400)
     assert (pool.messages, pool.bytes) == (10, 1000)
+
+
+def test_a_record_is_queued_if_it_fits_and_counts_then(twin: Any) -> None:
+    pool, queue = twin.BufferPool(1, 1000), deque[str]()
+    assert pool.admit(queue, "first", 30)
+    assert not pool.admit(queue, "second", 30)
+    assert (list(queue), pool.messages, pool.bytes) == (["first"], 1, 30)
 
 
 def test_no_limit_of_messages_is_none(twin: Any) -> None:
