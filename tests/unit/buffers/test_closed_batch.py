@@ -45,7 +45,7 @@ def test_delivery_reports_have_the_brokers_time_when_it_sets_it(twin: Any) -> No
     accumulator, _ = make(twin, 1)
     accumulator.append(b"x", callback=print)
     (_, message), = accumulator.open_batches.ready(math.inf)[0].messages(0, 2, 12345, None, 0.0)
-    assert message.timestamp() == (2, 12345)
+    assert (message.timestamp(), message.offset()) == ((2, 12345), 0)
 
 
 def test_batches_without_callbacks_keep_nothing(twin: Any) -> None:

@@ -226,6 +226,29 @@ def test_while_the_kernel_has_no_room_requests_wait_and_then_go_out_in_order() -
     simulated(run)
 
 
+def test_where_the_kernel_is_full_again_at_once_the_rest_goes_on_waiting() -> None:
+    async def run() -> None:
+        bench = await Bench().opened()
+        transport = bench.broker.transports[-1]
+        write = transport.write
+
+        def full(data: Any) -> None:
+            write(data)
+            bench.connection.pause_writing()
+
+        transport.write = full  # type: ignore[method-assign]
+        bench.connection.pause_writing()
+        for name in "abc":
+            bench.submit(name)
+        for written in (["a"], ["a", "b"], ["a", "b", "c"]):
+            bench.connection.resume_writing()
+            await asyncio.sleep(0.001)
+            assert bench.asked() == ["first", *written]
+            assert bench.connection.queued == (3 - len(written), 0)
+
+    simulated(run)
+
+
 def test_a_request_that_gets_no_reply_is_done_when_the_kernel_has_it() -> None:
     async def run() -> None:
         bench = await Bench().opened()
@@ -1032,6 +1055,25 @@ def test_an_opening_that_takes_long_is_told_and_in_the_end_given_up(dialling: bo
         assert (error.code(), error.maybe_applied) == (KafkaError._TRANSPORT, False)
         assert "no connection after 3 s" in error.str()
         assert bench.connection.state is ConnectionState.BACKOFF
+
+    simulated(run)
+
+
+def test_a_renewal_waits_for_what_the_broker_holds_back_and_is_given_up_when_it_says_nothing_then() -> None:
+    async def run() -> None:
+        bench = await Bench(setup_timeout_s=3.0).opened()
+        bench.broker.on(HeartbeatRequest, SILENCE)
+        bench.submit("held", timeout_s=60.0)
+        await asyncio.sleep(0.001)
+        bench.connection._opening.handshake.ready = False  # as is that of the next session
+        bench.connection.on_pause()
+        await asyncio.sleep(10.0)
+        assert bench.owner.told == []
+        bench.broker.open[-1].answer(bench.broker.seen[-1], HeartbeatResponse())
+        await asyncio.sleep(3.0)
+        assert bench.owner.all("reply") == [("held", 0)]
+        [(_, error)] = bench.owner.all("lost")
+        assert "no connection after 3 s" in error.str()
 
     simulated(run)
 

@@ -1,6 +1,7 @@
 """Each way in which a connection fails gives one clear line, on real loopback sockets."""
 
 import asyncio
+import errno
 import re
 import socket
 import ssl
@@ -17,7 +18,8 @@ from headrace.config import ADMIN, Config
 from headrace.errors import ConfigError, KafkaError, KafkaException
 from headrace.machines.machine import ANY_NODE, Send
 from headrace.net import connection
-from headrace.net.errors import Phase, connection_error, no_memory, request_error
+from headrace.net.errors import ErrorDeduplicator, Phase, connection_error, is_garbled, no_memory, request_error
+from headrace.types.records import NodeAddress
 from headrace.wire.messages.cluster.metadata import MetadataRequest
 from headrace.wire.messages.cluster.session import ApiVersionsRequest
 from tests.support.enough_time import TIMES_S, failure_given_time
@@ -395,3 +397,59 @@ def test_a_reply_without_memory_is_a_lost_connection_to_its_request_and_says_wha
     assert told == KafkaError._CRIT_SYS_RESOURCE
     assert "raise the limit of the process" in told.str()
     assert request_error(told, no_memory(), written=True) == KafkaError._TRANSPORT
+
+
+def refused_certificate(verify_code: int) -> ssl.SSLCertVerificationError:
+    error = ssl.SSLCertVerificationError("certificate verify failed")
+    error.reason = "CERTIFICATE_VERIFY_FAILED"
+    error.verify_code, error.verify_message = verify_code, "what OpenSSL says."
+    return error
+
+
+REFUSED, UNREACHABLE = f"[Errno {errno.ECONNREFUSED}] a", f"[Errno {errno.ENETUNREACH}] b"
+
+
+@pytest.mark.parametrize(("cause", "told"), [
+    (refused_certificate(62), "is for another host (what OpenSSL says): dial a name"),
+    (refused_certificate(64), "is for another host (what OpenSSL says): dial a name"),
+    (refused_certificate(9), "is not trusted (what OpenSSL says): renew it, or set the clock"),
+    (refused_certificate(10), "is not trusted (what OpenSSL says): renew it, or set the clock"),
+    (refused_certificate(20), 'is not trusted (what OpenSSL says): set "ssl.ca.location"'),
+    (ssl.SSLEOFError(8, "EOF occurred"), "closed the connection at its first request"),
+    (ConnectionResetError(), "closed the connection at its first request"),
+    (TimeoutError(), "no answer to the attempt to connect"),
+    (ConnectionRefusedError(), "connection refused: is the broker running"),
+    (OSError(f"Multiple exceptions: {REFUSED}, {REFUSED}"), "connection refused: is the broker running"),
+    (OSError(f"Multiple exceptions: {REFUSED}, {UNREACHABLE}"), "OSError: Multiple exceptions"),
+    (OSError(errno.ENETUNREACH, "x"), "no route to the host"),
+    (OSError(errno.EHOSTUNREACH, "x"), "no route to the host"),
+    (OSError(errno.EMFILE, "x"), "too many open files"),
+    (OSError(errno.ENOBUFS, "x"), "OSError: "),
+    (ValueError("x"), "ValueError: x"),
+], ids=str)
+def test_what_ended_a_connection_is_told_with_what_to_do(cause: Exception, told: str) -> None:
+    error = connection_error(cause, "b:1", Phase.OPENING, "plaintext")
+    assert error.str().startswith("b:1: ")
+    assert told in error.str()
+
+
+def test_a_request_hears_of_tls_what_was_refused_and_of_damage_that_it_was_lost() -> None:
+    damage = ssl.SSLError(1, "[SSL: BAD_RECORD_TYPE] bad record type")
+    damage.reason = "BAD_RECORD_TYPE"
+    for cause, code in ((refused_certificate(20), KafkaError._SSL), (damage, KafkaError._TRANSPORT)):
+        error = connection_error(cause, "b:1", Phase.OPENING, "ssl")
+        heard = request_error(error, cause, written=True)
+        assert (error.code(), heard.code(), is_garbled(cause)) == (KafkaError._SSL, code, cause is damage)
+        assert heard.maybe_applied
+        assert heard.retriable() == (cause is damage)
+
+
+def test_the_end_of_all_brokers_is_told_again_once_one_was_there_meanwhile() -> None:
+    told, node, error = ErrorDeduplicator(), NodeAddress(1, "b", 1), KafkaError(KafkaError._TRANSPORT, "cut (2 times)")
+    both = [KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN]
+    assert [each.code() for each in told.lost(node, error, 2, True)] == both
+    assert told.lost(node, KafkaError(KafkaError._TRANSPORT, "cut (3 times)"), 2, True) == []
+    assert [each.code() for each in told.lost(NodeAddress(2, "c", 1), error, 2, True)] == [KafkaError._TRANSPORT]
+    told.over()
+    assert [each.code() for each in told.lost(node, error, 2, False)] == [KafkaError._TRANSPORT]
+    assert [each.code() for each in told.lost(node, error, 2, True)] == [KafkaError._ALL_BROKERS_DOWN]
