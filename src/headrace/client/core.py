@@ -383,7 +383,7 @@ class ClientCore:
             self.fail_waiting(KafkaException(event.error))
         elif isinstance(event, MetadataChanged) and self._watchers:
             for enough, waiting in self._watchers:
-                if not waiting.done() and self.metadata.updates and enough(event.cluster):
+                if not waiting.done() and enough(event.cluster):
                     waiting.set_result(None)
         if self._hand_out is not None:
             self._hand_out(event)

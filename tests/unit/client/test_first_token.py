@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -159,6 +160,21 @@ def test_the_token_serves_the_first_connections() -> None:
         assert b"auth=Bearer token" in broker.tokens[0]
         assert len(calls) == 1
         await made.close()
+
+    asyncio.run(run())
+
+
+def test_who_stops_waiting_for_the_token_is_told_nothing_else_and_the_client_is_closed(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        made = client(SaslBroker(), OAUTH, oauth_cb=lambda config: token())
+        monkeypatch.setattr(made.driver, "log_in", partial(asyncio.sleep, 60))
+        logging_in = asyncio.create_task(made.log_in(made.close))
+        await asyncio.sleep(0)
+        logging_in.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await logging_in
+        assert made.closed
 
     asyncio.run(run())
 

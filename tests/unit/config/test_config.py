@@ -166,7 +166,7 @@ def test_idempotence_contradicted_by_the_user_is_an_error_and_otherwise_gives_wa
 
 
 def test_a_transaction_needs_idempotence_and_a_share_consumer_a_group() -> None:
-    with pytest.raises(ConfigError, match='"transactional.id" needs "enable.idempotence"'):
+    with pytest.raises(ConfigError, match=r'"transactional\.id" needs "enable\.idempotence"'):
         Config(PRODUCER, {**SERVERS, "transactional.id": "t", "enable.idempotence": False})
     assert Config(PRODUCER, {**SERVERS, "enable.idempotence": False, "acks": 1})["acks"] == 1
     with pytest.raises(ConfigError, match=r"group\.id must be set"):
