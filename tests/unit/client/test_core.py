@@ -257,6 +257,27 @@ def test_a_coordinator_is_asked_for_again_while_one_is_being_elected() -> None:
     assert broker.count(FindCoordinatorRequest) == 3
 
 
+def test_a_coordinator_that_the_metadata_does_not_have_is_waited_for() -> None:
+    broker = ScriptedBroker(**NODES)
+
+    def described(frame: Any) -> MetadataResponse:
+        reply = broker.metadata(frame)
+        if not broker.count(FindCoordinatorRequest):
+            reply.brokers = [each for each in reply.brokers if each.node_id == 1]
+        return reply
+
+    broker.on(FindCoordinatorRequest, FindCoordinatorResponse(node_id=2, host="two", port=2))
+    broker.on(MetadataRequest, described)
+
+    async def work(core: ClientCore) -> None:
+        await core.wait_for_metadata(lambda cluster: 1 in cluster.nodes, 5)
+        assert 2 not in core.metadata.cluster.nodes
+        assert await core.coordinator(0, "g", 5) == 2
+        assert 2 in core.metadata.cluster.nodes
+
+    run(broker, work)
+
+
 def test_a_coordinator_that_may_not_be_used_is_an_error_at_once() -> None:
     broker = ScriptedBroker(**NODES)
     async def work(core: ClientCore) -> None:
@@ -564,3 +585,17 @@ def test_a_client_that_is_let_go_with_the_end_of_the_program_leaves_nothing_behi
             gc.collect()
     assert [str(warning.message) for warning in told] == []
     assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+def test_calls_that_wait_fail_together_also_behind_one_that_has_just_ended() -> None:
+    async def work(core: ClientCore) -> None:
+        ended, given_up, waits = core.future(), core.future(), core.future()
+        ended.set_result(1)
+        given_up.cancel()
+        core.fail_waiting(KafkaException(KafkaError(KafkaError._AUTHENTICATION)))
+        assert ended.result() == 1
+        assert given_up.cancelled()
+        with pytest.raises(KafkaException):
+            await waits
+
+    run(ScriptedBroker(**NODES), work)
