@@ -7,12 +7,13 @@ import random
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from headrace.errors import KafkaError, KafkaException, ProtocolError
 from headrace.net.stream import FrameWriter, Inlet, reply_reader
 
 
@@ -95,6 +96,34 @@ def test_what_is_written_while_the_kernel_has_no_room_comes_behind_what_waits() 
     asyncio.run(main())
 
 
+def test_what_asyncio_still_has_is_not_overtaken_and_nobody_else_writes_meanwhile() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        near.setblocking(False)
+        far.setblocking(False)
+        given: list[bytes] = []
+        transport: Any = SimpleNamespace(
+            get_extra_info={"socket": near}.get, set_write_buffer_limits=lambda **_: None, is_closing=lambda: False,
+            write=lambda data: given.append(bytes(data)), get_write_buffer_size=lambda: len(b"".join(given)))
+        outlet = FrameWriter(transport)
+        assert outlet.lendable == near.fileno()
+        with suppress(BlockingIOError):
+            while True:
+                near.send(bytes(100_000))
+        outlet.write([b"first"])
+        assert (given, outlet.full, outlet.lendable) == ([b"first"], True, None)
+        with suppress(BlockingIOError):
+            while far.recv(1_000_000):
+                pass
+        outlet.write([b"second"])  # the kernel has room again, and asyncio does not know it yet
+        assert given == [b"first", b"second"]
+        given.clear()
+        assert outlet.resume()
+        outlet.write([b"third"])
+        assert (given, far.recv(100)) == ([], b"third")
+        assert outlet.lendable == near.fileno()
+
+
 def test_a_frame_of_more_parts_than_one_system_call_takes_arrives_whole() -> None:
     async def main() -> None:
         async with pair() as (sender, far):
@@ -119,6 +148,17 @@ def test_writing_to_a_peer_that_is_gone_ends_the_connection_and_raises_nothing()
             sender.outlet.resume()
             assert sender.outlet._rest == []
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_port_that_begins_with_tls_may_be_a_plaintext_broker_later(known: bool) -> None:
+    reader, alert = reply_reader(1_000_000, known), b"\x15\x03\x03\0\x02\x02\x28"
+    reader.buffer()[:len(alert)] = alert
+    with pytest.raises(KafkaException, match="the port speaks TLS") as refused:
+        list(reader.advance(len(alert)))
+    assert isinstance(refused.value, ProtocolError) == known
+    if not known:
+        assert (refused.value.error.code(), refused.value.error.retriable()) == (KafkaError._SSL, True)
 
 
 class Receiver(asyncio.BufferedProtocol):
