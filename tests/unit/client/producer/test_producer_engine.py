@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import glob
+import math
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -17,6 +18,7 @@ from headrace.buffers import Alarm
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
+from headrace.machines.producer.sender import Limits
 from headrace.testing import EmbeddedBroker
 
 PATIENCE_S = 10
@@ -319,6 +321,32 @@ def test_errors_of_no_record_wait_to_be_served_with_the_reports() -> None:
         assert heard
 
     run(NOBODY, work, error_cb=heard.append)
+
+
+def test_what_the_properties_say_is_what_its_parts_are_told() -> None:
+    async def told(around: Around) -> None:
+        engine, queues = around.engine, around.engine._batch_queues
+        limits, backoff_s = engine._limits()
+        assert limits == Limits(1, 3, 5_000, 4.0, 7, 9.0)
+        assert [0.8 <= backoff_s(attempt) / wait_s <= 1.2 for attempt, wait_s in ((0, 0.04), (1, 0.08), (5, 0.1))] == [
+            True] * 3
+        assert (engine.buffer_pool.max_messages, engine.buffer_pool.max_bytes) == (12, 34 * 1024)
+        assert (queues.linger_s, queues.message_timeout_s, queues.codec, queues.level) == (0.25, 9.0, 1, 3)
+        assert engine.deliveries.only_errors
+        assert not engine._sender._sequences.enabled
+
+    run(NOBODY, told, **{
+        "acks": 1, "max.in.flight.requests.per.connection": 3, "message.max.bytes": 5_000, "request.timeout.ms": 4_000,
+        "retries": 7, "message.timeout.ms": 9_000, "retry.backoff.ms": 40, "retry.backoff.max.ms": 100,
+        "queue.buffering.max.messages": 12, "queue.buffering.max.kbytes": 34, "linger.ms": 250,
+        "compression.type": "gzip", "compression.level": 3, "delivery.report.only.error": True})
+
+    async def told_of_no_limit(around: Around) -> None:
+        assert around.engine._limits()[0].message_timeout_s == math.inf
+        assert around.engine._batch_queues.message_timeout_s == math.inf
+        assert around.engine._sender._sequences.enabled
+
+    run(NOBODY, told_of_no_limit, **{"message.timeout.ms": 0})
 
 
 @pytest.mark.parametrize("transactional_id", ["", "tx"])

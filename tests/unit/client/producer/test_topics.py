@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from headrace.buffers import BufferPool
+from headrace.buffers import BufferPool, RecordAccumulator
 from headrace.client.producer.topics import TopicAccumulators
 from headrace.config import PRODUCER, Config
 from headrace.errors import ClientClosedError, KafkaError, KafkaException
@@ -338,6 +338,24 @@ def test_a_function_that_chooses_partitions_sees_each_record_and_no_buffer_is_op
     assert seen == [("t", None, b"waits", 2), ("t", b"k", b"later", 2)]
     ready = around.made.open_batches.ready(float("inf"))
     assert sorted((opened.partition, opened.count) for opened in ready) == [(0, 2), (1, 2)]
+
+
+def test_the_buffer_of_a_topic_is_as_the_properties_say(monkeypatch):
+    made = []
+
+    def making(*arguments, **how):
+        made.append((*arguments[:2], how))
+        return RecordAccumulator(*arguments, **how)
+
+    monkeypatch.setattr("headrace.client.producer.topics.RecordAccumulator", making)
+    around = topics(batch_size=2_000, batch_num_messages=7, message_max_bytes=3_000, partitioner="murmur2_random",
+                    sticky_partitioning_linger_ms=11)
+    append(around)
+    around.made.on_cluster(cluster(3))
+    ((name, count, how),) = made
+    assert (name, count, how.pop("on_no_partition")) == ("t", 3, around.made._look_again)
+    assert how == {"partitioner": "murmur2_random", "batch_bytes": 2_000, "batch_count": 7, "message_bytes": 3_000,
+                   "turn_ms": 11}
 
 
 def test_in_a_child_process_nothing_is_taken_although_somebody_held_the_lock():
