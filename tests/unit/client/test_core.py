@@ -25,6 +25,7 @@ from headrace.types.records import NodeAddress
 from headrace.wire.messages.cluster.metadata import (
     MetadataRequest,
     MetadataResponse,
+    MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
@@ -423,6 +424,25 @@ def test_bootstrap_servers_are_read_with_their_ports_and_without_brackets() -> N
     metadata = metadata_from(Config(ADMIN, {"bootstrap.servers": "one:1,[::1]:2"}), RetryPolicy())
     assert [(node.host, node.port) for node in metadata.cluster.nodes.values()] == [("one", 1), ("::1", 2)]
     assert all(number < 0 for number in metadata.cluster.nodes)
+
+
+@pytest.mark.parametrize(("properties", "refresh_s", "rebootstraps_after_s"), [
+    ({}, 300.0, 300.0),
+    ({"topic.metadata.refresh.interval.ms": -1}, None, 300.0),
+    ({"topic.metadata.refresh.interval.ms": 2_500, "metadata.recovery.rebootstrap.trigger.ms": 7_000}, 2.5, 7.0),
+    ({"metadata.recovery.strategy": "none"}, 300.0, None),
+])
+def test_metadata_is_asked_for_as_the_properties_say(
+    properties: dict[str, Any], refresh_s: float | None, rebootstraps_after_s: float | None
+) -> None:
+    metadata = metadata_from(Config(ADMIN, {"bootstrap.servers": "one:1", **properties}), RetryPolicy())
+    (send,) = metadata.poll(0.0)
+    brokers = [MetadataResponseBroker(node_id=1, host="one", port=1)]
+    metadata.on_reply(send, MetadataResponse(brokers=brokers), 0.0)
+    assert metadata.deadline() == refresh_s
+    metadata.refresh(1000.0)
+    list(metadata.poll(1000.0))
+    assert metadata.deadline() == (None if rebootstraps_after_s is None else 1000.0 + rebootstraps_after_s)
 
 
 def test_credentials_without_sasl_are_a_warning_and_the_client_goes_on(caplog: pytest.LogCaptureFixture) -> None:

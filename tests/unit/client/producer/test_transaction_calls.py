@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from typing import Any
@@ -153,6 +154,21 @@ def test_a_commit_that_failed_when_nobody_waited_says_so_before_it_can_be_aborte
     through(use)
 
 
+def test_closing_waits_for_a_commit_that_nobody_waits_for_any_more(broker: EmbeddedBroker) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "x"})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce("t", b"v")
+    broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=EndTxnRequest))
+    with pytest.raises(KafkaException, match="is not done yet"):
+        producer.commit_transaction(0.5)
+    machine = producer._engine.transactions.machine  # type: ignore[union-attr]
+    assert machine.state is TxnState.COMMITTING
+    threading.Timer(0.3, broker.clear_faults).start()
+    producer.close()
+    assert machine.state is TxnState.READY
+
+
 def test_only_errors_that_end_the_producer_are_raised_as_fatal() -> None:
     for fatal in (False, True):
         raised = _raised(KafkaError(KafkaError.PRODUCER_FENCED, fatal=fatal))
@@ -248,13 +264,16 @@ def test_a_call_of_transactions_without_an_id_for_them_names_the_property() -> N
     assert 'commit_transaction() needs the property "transactional.id"' in error.str()
 
 
-def engine_of(servers: str) -> ProducerEngine:
-    return ProducerEngine(Config(PRODUCER, {"bootstrap.servers": servers, "transactional.id": "x"}), lambda: None)
+def engine_of(servers: str, **properties: Any) -> ProducerEngine:
+    config = Config(PRODUCER, {"bootstrap.servers": servers, "transactional.id": "x", **properties})
+    return ProducerEngine(config, lambda: None)
 
 
-def with_calls(servers: str, use: Callable[[TransactionCalls, ProducerEngine], Coroutine[Any, Any, None]]) -> None:
+def with_calls(
+    servers: str, use: Callable[[TransactionCalls, ProducerEngine], Coroutine[Any, Any, None]], **properties: Any
+) -> None:
     async def main() -> None:
-        engine = engine_of(servers)
+        engine = engine_of(servers, **properties)
         assert engine.transactions is not None
         try:
             await use(engine.transactions, engine)
@@ -298,6 +317,18 @@ def test_an_abort_reports_at_once_also_what_is_on_its_way(broker: EmbeddedBroker
         broker.clear_faults()
         producer.abort_transaction(10)
     assert told == [KafkaError._PURGE_INFLIGHT]
+
+
+def test_times_of_a_transaction_are_those_of_the_properties() -> None:
+    async def use(calls: TransactionCalls, engine: ProducerEngine) -> None:
+        machine = calls.machine
+        assert (machine.transactional_id, machine._timeout_ms, machine._request_timeout_s) == ("x", 7_000, 3.0)
+        assert calls._timeout_s == 7.0
+        for attempt, wait_s in ((0, 0.04), (1, 0.08), (5, 0.1)):
+            assert 0.8 <= machine._backoff_s(attempt) / wait_s <= 1.2
+
+    with_calls("127.0.0.1:1", use, **{"transaction.timeout.ms": 7_000, "socket.timeout.ms": 3_000,
+                                      "retry.backoff.ms": 40, "retry.backoff.max.ms": 100})
 
 
 def test_an_operation_is_waited_for_by_one_caller_at_a_time() -> None:
