@@ -13,6 +13,7 @@ import pytest
 
 from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from headrace.aio import AIOProducer
+from headrace.broker.settings import BrokerSettings
 from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.client.producer.transaction_calls import TransactionCalls, _raised, not_configured
 from headrace.config import PRODUCER, Config
@@ -317,6 +318,17 @@ def test_an_abort_reports_at_once_also_what_is_on_its_way(broker: EmbeddedBroker
         broker.clear_faults()
         producer.abort_transaction(10)
     assert told == [KafkaError._PURGE_INFLIGHT]
+
+
+def test_an_abort_gives_up_records_whose_topic_is_not_known_yet() -> None:
+    told: list[KafkaError | None] = []
+    with EmbeddedBroker(settings=BrokerSettings(auto_create_topics=False)) as broker, Producer({
+            "bootstrap.servers": broker.bootstrap_servers, "transactional.id": "x"}) as producer:
+        producer.init_transactions(10)
+        producer.begin_transaction()
+        producer.produce("not there", b"v", on_delivery=lambda error, message: told.append(error))
+        producer.abort_transaction(10)
+        assert told == [KafkaError._PURGE_QUEUE]
 
 
 def test_times_of_a_transaction_are_those_of_the_properties() -> None:
