@@ -19,7 +19,8 @@ from headrace.client.producer.producer_engine import ProducerEngine
 from headrace.config import PRODUCER, Config
 from headrace.errors import BufferFullError, ClientClosedError, KafkaError, KafkaException
 from headrace.machines.producer.sender import Limits
-from headrace.testing import EmbeddedBroker
+from headrace.testing import Action, EmbeddedBroker, Fault
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 PATIENCE_S = 10
 NOBODY = "127.0.0.1:1"
@@ -245,6 +246,26 @@ def test_purging_reports_every_record_once() -> None:
         assert len(around.engine) == 0
 
     run(NOBODY, work)
+
+
+def test_what_was_sent_is_purged_by_itself_and_may_be_stored() -> None:
+    async def work(around: Around) -> None:
+        around.produce()
+        async with asyncio.timeout(PATIENCE_S):
+            while not around.engine._batch_queues.in_flight():
+                await asyncio.sleep(0.01)
+        around.engine.purge(True, False)
+        assert around.engine.deliveries.serve() == 0
+        around.engine.purge(False, True)
+        assert around.engine.deliveries.serve() == 1
+        (error,) = around.errors
+        assert error == KafkaError._PURGE_INFLIGHT
+        assert error.maybe_applied
+        broker.clear_faults()
+
+    with EmbeddedBroker(topics={"one": 1}) as broker:
+        broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=ProduceRequest))
+        run(broker.bootstrap_servers, work)
 
 
 def test_who_refuses_takes_no_more_records_but_delivers_those_it_has(servers: str) -> None:
