@@ -205,6 +205,21 @@ def test_what_cannot_be_stored_is_refused_at_once(run, record, code):
     run(work)
 
 
+def test_a_callback_of_the_properties_is_called_for_each_record_that_has_none_of_its_own(broker):
+    told = []
+
+    async def main():
+        conf = {"bootstrap.servers": broker.bootstrap_servers,
+                "on_delivery": lambda error, message: told.append(message.value())}
+        async with AIOProducer(conf) as producer:
+            for value in (b"1", b"2"):  # the first call finds out how those behind it are made
+                await (await producer.produce("one", value))
+            await (await producer.produce("one", b"3", on_delivery=lambda error, message: told.append("own")))
+
+    asyncio.run(main())
+    assert told == [b"1", b"2", "own"]
+
+
 def test_futures_end_although_only_errors_are_reported_to_callbacks(run):
     async def work(producer):
         told = []
