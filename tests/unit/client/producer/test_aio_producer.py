@@ -205,6 +205,18 @@ def test_what_cannot_be_stored_is_refused_at_once(run, record, code):
     run(work)
 
 
+def test_one_table_goes_the_way_of_many_with_all_its_roles(run, monkeypatch):
+    asked = []
+    roles = {"value": "v", "key": "k", "headers": "h", "timestamp": "t", "partition": "p"}
+
+    async def produce_batches(self, topic, tables, **how):
+        asked.append((topic, tables, how))
+
+    monkeypatch.setattr(AIOProducer, "produce_batches", produce_batches)
+    run(lambda producer: producer.produce_arrow("one", "table", **roles))
+    assert asked == [("one", ["table"], roles)]
+
+
 def test_a_callback_of_the_properties_is_called_for_each_record_that_has_none_of_its_own(broker):
     told = []
 

@@ -245,3 +245,12 @@ def test_under_asyncio_flush_waits_for_all(servers):
         await producer.close()
 
     asyncio.run(main())
+
+
+def test_one_table_goes_the_way_of_many_with_all_its_roles(monkeypatch):
+    asked = []
+    roles = {"value": "v", "key": "k", "headers": "h", "timestamp": "t", "partition": "p"}
+    monkeypatch.setattr(Producer, "produce_batches", lambda _, topic, tables, **how: asked.append((topic, tables, how)))
+    with Producer({"bootstrap.servers": "127.0.0.1:1", "error_cb": lambda error: None}) as producer:
+        producer.produce_arrow("one", "table", **roles)
+    assert asked == [("one", ["table"], roles)]
