@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from headrace import Consumer, KafkaError, Message, Producer, TopicPartition
 from headrace.broker.faults import Action, Fault
 from headrace.buffers import Alarm, implementation
+from headrace.client.producer.direct_sends import _LentConnection, _Way
 from headrace.net.thread import loop_thread
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.producer.produce import ProduceRequest
@@ -103,6 +105,33 @@ def test_records_that_come_one_by_one_need_no_turn_of_the_sender(sent: Sent, pol
     assert [(value, code) for value, code, _ in sent.reports] == [(b"%d" % n, None) for n in range(50)]
     assert [offset for _, _, offset in sent.reports] == [3 + n // 2 for n in range(50)]
     assert len(polls) < 10
+
+
+def test_a_way_that_has_ended_is_nobodys_any_more_and_what_is_in_flight_there_is_taken_back() -> None:
+    told: list[Any] = []
+    queue = SimpleNamespace(partition=2, end_direct=lambda: told.append("end"))
+    exchange = SimpleNamespace(request=SimpleNamespace(request=ProduceRequest()))
+    lane: Any = SimpleNamespace(queue=queue, exchange=exchange)
+    connection: Any = SimpleNamespace(take_back=lambda: told.append("take back"))
+    sends: Any = SimpleNamespace(call_soon=None, forget=lambda which: told.append(which is connection))
+    accumulator: Any = SimpleNamespace(lend=lambda partition, way=None: told.append((partition, way)))
+    effect: Any = SimpleNamespace(most=5, lane=lane)
+    lent = _LentConnection(effect, sends, connection)
+    way = _Way(lane, 13, accumulator, lent)
+    lent.ways[way] = None
+    way.take_back()
+    assert told == [], "nothing is in flight"
+    for in_flight, is_read in ((1, False), (0, True)):
+        lent.lane = SimpleNamespace(in_flight=in_flight, is_read=is_read)  # type: ignore[assignment]
+        way.take_back()
+        assert (told, lent.writes) == (["take back"], True)
+        told.clear()
+    way.end()
+    assert (told, lent.writes) == ([(2, None), "take back"], False)
+    told.clear()
+    lent.ways[way] = None
+    lent.end()
+    assert told == [True, "end"]
 
 
 @pytest.mark.skipif(not Alarm.exists, reason="elsewhere the loop is woken to wait for the end of lingering")
