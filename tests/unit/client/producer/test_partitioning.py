@@ -1,6 +1,7 @@
 """Partitioners that are Python functions, `round_robin`, and what brokers do to records without a key."""
 
 import asyncio
+import math
 import threading
 import time
 from collections import Counter
@@ -245,6 +246,13 @@ def test_partitions_are_weighed_only_where_lots_are_drawn():
         config = Config(PRODUCER, {"bootstrap.servers": "localhost:1", **properties})
         return balance_of(config, {}, BatchQueues(OpenBatches(), 0.0, 60.0), Metadata([("localhost", 1)]))
 
+    (usual,) = machines(**{"client.rack": "a"})
+    assert (usual._adaptive, usual._patience_s, usual._rack) == (True, math.inf, "")
+    (aware,) = machines(**{"client.rack": "a", "partitioner.rack.aware": True,
+                           "partitioner.availability.timeout.ms": 2_500})
+    assert (aware._adaptive, aware._patience_s, aware._rack) == (True, 2.5, "a")
+    (plain,) = machines(**{"partitioner.adaptive.partitioning.enable": False})
+    assert not plain._adaptive
     assert len(machines(partitioner="uniform_sticky")) == 1
     assert len(machines(partitioner="consistent_random")) == 1  # records without a key are left to chance
     assert machines(partitioner="consistent") == machines(partitioner="round_robin") == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Iterator
 
@@ -11,7 +12,8 @@ from headrace import Consumer, KafkaError, KafkaException, Producer, TopicPartit
 from headrace.admin import AdminClient, NewTopic
 from headrace.aio import AIOProducer
 from headrace.broker.settings import BrokerSettings
-from headrace.testing import EmbeddedBroker
+from headrace.testing import Action, EmbeddedBroker, Fault
+from headrace.wire.messages.producer.produce import ProduceRequest
 
 
 @pytest.fixture(scope="module")
@@ -254,3 +256,15 @@ def test_one_table_goes_the_way_of_many_with_all_its_roles(monkeypatch):
     with Producer({"bootstrap.servers": "127.0.0.1:1", "error_cb": lambda error: None}) as producer:
         producer.produce_arrow("one", "table", **roles)
     assert asked == [("one", ["table"], roles)]
+
+
+def test_a_flush_without_a_time_waits_for_all_and_one_without_any_time_for_nothing():
+    told = []
+    with EmbeddedBroker(topics={"one": 1}) as broker, Producer({
+            "bootstrap.servers": broker.bootstrap_servers}) as made:
+        broker.add_fault(Fault(action=Action.DELAY, delay_s=60, request=ProduceRequest))
+        made.produce("one", b"v", on_delivery=lambda error, message: told.append(error))
+        assert made.flush(0) == 1
+        threading.Timer(0.3, broker.clear_faults).start()
+        assert made.flush() == 0
+        assert told == [None]
