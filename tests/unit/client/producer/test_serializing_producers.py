@@ -1,19 +1,21 @@
 """`SerializingProducer` and `AsyncSerializingProducer`: the same as confluent_kafka's."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 
 import pytest
 
 import headrace
 from headrace.aio import AsyncSerializingProducer
+from headrace.serialization import MessageField
 from headrace.testing import EmbeddedBroker
 from tests.support.same_as_confluent import QUIET, by_name, error_of, outcome, same
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(topics={"one": 1}) as made:
+    with EmbeddedBroker(topics={"one": 1, "four": 4}) as made:
         yield made
 
 
@@ -41,6 +43,31 @@ def test_objects_are_serialized_and_serializers_told_what_for(broker):
         return returned, producer.flush(10), seen, got, producer.close()
 
     assert same(sent)[3] == [(None, b"K", b"\0\0\0\x07"), (None, None, None)]
+
+
+@pytest.mark.parametrize("face", [headrace.SerializingProducer, AsyncSerializingProducer])
+def test_a_value_is_serialized_as_one_and_what_is_not_said_is_left_to_the_producer(conf, face):
+    fields, messages, began_ms = [], [], time.time() * 1000 - 60_000
+
+    def serializer(obj, context):
+        fields.append(context.field)
+        return obj.encode()
+
+    properties = {**conf, "key.serializer": serializer, "value.serializer": serializer, "partitioner": "random"}
+
+    def blocking():
+        with face(properties) as producer:
+            for _ in range(40):
+                producer.produce("four", "k", "v", on_delivery=lambda error, message: messages.append(message))
+
+    async def awaited():
+        async with face(properties) as producer:
+            messages.extend([await (await producer.produce("four", "k", "v")) for _ in range(40)])
+
+    asyncio.run(awaited()) if face is AsyncSerializingProducer else blocking()
+    assert fields == [MessageField.KEY, MessageField.VALUE] * 40
+    assert len({message.partition() for message in messages}) > 1
+    assert all(message.timestamp()[1] > began_ms for message in messages)
 
 
 def test_without_serializers_bytes_and_text_are_sent_as_they_are(broker):
