@@ -1,5 +1,7 @@
 """A producer that writes into a transaction of another process, at an embedded broker."""
 
+import time
+
 import pytest
 
 from headrace import Consumer, KafkaError, KafkaException
@@ -67,6 +69,24 @@ def test_a_partition_that_another_has_written_is_refused_before_anything_is_sent
         assert raised.value.error == KafkaError._CONFLICT
     owner.end(begun)
     assert committed(conf, "u") == [b"first"]
+
+
+def test_records_that_still_wait_are_reported_when_the_transaction_is_lost(owner, producer, conf):
+    begun, _ = owner.begin("waiting")
+    producer.join(begun)
+    producer.produce("u", b"first", partition=0)
+    assert producer.flush(10) == 0
+    told = []
+    with JoiningProducer({**conf, "linger.ms": 60_000, "batch.size": 1000}) as other:
+        other.join(begun)
+        other.produce("t", b"waits", partition=2, on_delivery=lambda error, message: told.append(error))
+        for _ in range(2):  # the second fills a batch, which is sent at once
+            other.produce("u", bytes(600), partition=0, on_delivery=lambda error, message: told.append(error))
+        end = time.monotonic() + 20
+        while len(told) < 3 and time.monotonic() < end:
+            other.poll(0.1)
+        assert [error.code() for error in told] == [KafkaError._CONFLICT] * 3
+    owner.end(begun)
 
 
 def test_a_producer_goes_on_to_the_next_transaction(owner, conf):

@@ -33,6 +33,13 @@ def test_an_error_code_that_is_missing_is_unknown() -> None:
     assert read(Answer(299, b"3", {})) == 3
 
 
+def test_an_answer_without_a_body_says_nothing_and_a_redirection_is_a_refusal() -> None:
+    assert read(Answer(200, b"", {})) is None
+    assert read(Answer(204, b"null and void", {})) is None
+    with pytest.raises(SchemaRegistryError, match="it points to elsewhere"):
+        read(Answer(300, b"", {"Location": "elsewhere"}))
+
+
 def test_pieces_are_one_body() -> None:
     assert asyncio.run(bounded(Response(b"ab", b"", b"c"))) == b"abc"
     assert asyncio.run(bounded(Response(b"ab", encoding="Identity"))) == b"ab"

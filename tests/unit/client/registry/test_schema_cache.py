@@ -72,6 +72,14 @@ def test_threads_may_put_get_and_drop_at_once() -> None:
     assert len(cache) <= 3
 
 
+def test_a_version_that_may_be_deleted_is_none_to_write_with(cache: SchemaCache) -> None:
+    cache.put_version("s", FOUND, None, may_be_deleted=True)
+    assert (cache.version("s", 2, None), cache.version("s", 2, None, may_be_deleted=True)) == (None, FOUND)
+    assert (cache.registered("s", TEXT, False), cache.schema("s", 7, AS_REGISTERED)) == (None, None)
+    cache.put_version("s", FOUND, None)
+    assert (cache.registered("s", TEXT, False), cache.schema("s", 7, AS_REGISTERED)) == (FOUND, TEXT)
+
+
 def test_forms_of_a_schema_are_kept_apart(cache: SchemaCache) -> None:
     cache.put_schema("s", 7, "guid", TEXT, SchemaForm("resolved"))
     assert cache.schema("s", 7, AS_REGISTERED) is None

@@ -17,8 +17,10 @@ import pytest
 
 import headrace
 from headrace import KafkaError, KafkaException, ShareConsumer
-from headrace.errors import ConfigError
+from headrace.broker.faults import Action, Fault
+from headrace.errors import ConfigError, WakeupError
 from headrace.testing import BrokerSettings, EmbeddedBroker
+from headrace.wire.messages.groups.share_groups import ShareGroupHeartbeatRequest
 from tests.support.same_as_confluent import QUIET, by_name, same
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "logger": QUIET, "error_cb": lambda _: None}
@@ -191,6 +193,36 @@ def test_a_broker_without_share_groups_is_told_of_clearly() -> None:
             with pytest.raises(KafkaException, match="the brokers have no share groups: they need Kafka") as error:
                 one.poll(10)
             assert error.value.args[0].code() == KafkaError._UNSUPPORTED_FEATURE
+
+
+def test_a_wakeup_before_close_does_not_end_it(made: Any) -> None:
+    one = made(headrace, ["t"])
+    one.wakeup()
+    one.close()
+
+
+def test_a_wakeup_while_nothing_waits_ends_the_next_poll_and_no_other(made: Any) -> None:
+    one = made(headrace, ["t"])
+    one.wakeup()
+    with pytest.raises(WakeupError):
+        one.poll(0)
+    assert one.poll(0).is_empty()
+
+
+def test_a_wakeup_ends_a_close_that_waits() -> None:
+    with EmbeddedBroker(topics={"t": 1}) as broker:
+        one = ShareConsumer({**NOWHERE, "bootstrap.servers": broker.bootstrap_servers})
+        one.subscribe(["t"])
+        end = time.monotonic() + 20
+        while one.acquisition_lock_timeout_ms() is None:
+            one.poll(0.1)
+            assert time.monotonic() < end
+        broker.add_fault(Fault(action=Action.SILENCE, request=ShareGroupHeartbeatRequest, times=None))
+        waker = threading.Timer(1, one.wakeup)
+        waker.start()
+        with pytest.raises(WakeupError):
+            one.close()
+        waker.join()
 
 
 @pytest.mark.parametrize("name", ["ShareConsumer", "DeserializingShareConsumer", "Messages", "AcknowledgeType"])
