@@ -96,10 +96,19 @@ def test_nothing_is_registered_that_is_not_to_be() -> None:
     assert registry.calls["register"] == before
 
 
+@pytest.mark.parametrize("kind", [ProtobufSerializer, AsyncProtobufSerializer, ProtobufDeserializer,
+                                  AsyncProtobufDeserializer])
+def test_an_engine_for_rules_cannot_be_given(kind) -> None:
+    with pytest.raises(ValueError, match="rule_registry"):
+        kind(type(plain()), schema_registry_client=KeptRegistry(), rule_registry=object())
+
+
 def test_a_message_of_another_type_is_an_error() -> None:
     serializer = ProtobufSerializer(type(plain()), KeptRegistry())
-    with pytest.raises(ValueError, match="message must be of type"):
-        serializer(compiled()["user"].User(), VALUE)
+    for _ in range(2):  # also behind messages of the type
+        with pytest.raises(ValueError, match="message must be of type"):
+            serializer(compiled()["user"].User(), VALUE)
+        assert serializer(plain(), VALUE) == b"\0\0\0\0\1\0\n\1a"
 
 
 @pytest.mark.parametrize("make", [

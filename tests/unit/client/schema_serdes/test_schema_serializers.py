@@ -3,12 +3,24 @@
 import asyncio
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from headrace.client.registry.schema_ids import header_schema_id_serializer
 from headrace.client.registry.subject_names import record_subject_name_strategy
-from headrace.client.schema_serdes.avro_serdes import AsyncAvroSerializer, AvroSerializer
+from headrace.client.schema_serdes.avro_serdes import (
+    AsyncAvroDeserializer,
+    AsyncAvroSerializer,
+    AvroDeserializer,
+    AvroSerializer,
+)
+from headrace.client.schema_serdes.json_serdes import (
+    AsyncJSONDeserializer,
+    AsyncJSONSerializer,
+    JSONDeserializer,
+    JSONSerializer,
+)
 from headrace.client.schema_serdes.schema_serializers import MAX_KEPT
 from headrace.errors import SerializationError
 from headrace.serialization import MessageField, SerializationContext
@@ -179,9 +191,12 @@ def test_a_schema_with_a_rule_that_is_due_is_refused() -> None:
         AvroSerializer(registry, conf=FOLLOWING)(1, VALUE)
 
 
-def test_an_engine_for_rules_cannot_be_given() -> None:
+@pytest.mark.parametrize("kind", [
+    AvroSerializer, AsyncAvroSerializer, AvroDeserializer, AsyncAvroDeserializer, JSONSerializer, AsyncJSONSerializer,
+    JSONDeserializer, AsyncJSONDeserializer])
+def test_an_engine_for_rules_cannot_be_given(kind: Any) -> None:
     with pytest.raises(ValueError, match="rule_registry"):
-        AvroSerializer(KeptRegistry(), INT, rule_registry=object())
+        kind(schema_str=INT, schema_registry_client=KeptRegistry(), rule_registry=object())
 
 
 def test_what_is_kept_of_many_topics_does_not_grow_without_end() -> None:
