@@ -20,13 +20,12 @@ _DONE = True
 _UNDER_WAY = False
 
 
-def referenced(schema: Schema, client: Any, fmt: str | None = None) -> Steps[dict[str, Schema]]:
+def referenced(schema: Schema, client: Any) -> Steps[dict[str, Schema]]:
     """The rule: all that a schema refers to.
 
     Args:
         schema: which refers to others.
         client: of the registry.
-        fmt: in which form the registry is to send them; None for its own.
 
     Returns:
         The schemas by the names that they are referred to by, each behind those that it refers to itself.
@@ -51,7 +50,7 @@ def referenced(schema: Schema, client: Any, fmt: str | None = None) -> Steps[dic
             if len(state) >= MAX_REFERENCES:
                 raise SerializationError(f"a schema refers to more than {MAX_REFERENCES} others")
             state[_name(following)] = _UNDER_WAY
-            path.append((_name(following), (yield from _fetched(following, client, fmt))))
+            path.append((_name(following), (yield from _fetched(following, client))))
     return found
 
 
@@ -62,12 +61,10 @@ def _name(reference: Any) -> str:
     return name
 
 
-def _fetched(reference: Any, client: Any, fmt: str | None) -> Steps[Schema]:
+def _fetched(reference: Any, client: Any) -> Steps[Schema]:
     if client is None:
         raise SerializationError(f"schema {reference.name} is referred to, and there is no Schema Registry client")
-    arguments = (reference.subject, reference.version, True) if fmt is None else (
-        reference.subject, reference.version, True, fmt)
-    registered = yield partial(client.get_version, *arguments)
+    registered = yield partial(client.get_version, reference.subject, reference.version, True)
     schema: Schema = registered.schema
     if schema.schema_str is None:
         raise SerializationError(f"the registry told nothing of schema {reference.name}")
