@@ -96,6 +96,21 @@ def test_nothing_is_registered_that_is_not_to_be() -> None:
     assert registry.calls["register"] == before
 
 
+@pytest.mark.parametrize("chosen", [{"use.latest.version": True}, {"use.latest.with.metadata": {"a": "b"}},
+                                    {"use.schema.id": 1}])
+def test_whichever_schema_is_chosen_its_descriptor_is_asked_for(chosen, monkeypatch) -> None:
+    registry, forms = KeptRegistry(), []
+    ProtobufSerializer(type(plain()), registry)(plain(), VALUE)
+    one = registry.versions["users-value"][0]
+    monkeypatch.setattr(registry, "get_schema", lambda number, subject, fmt: forms.append(fmt) or one.schema)
+    monkeypatch.setattr(registry, "get_latest_version", lambda subject, fmt: forms.append(fmt) or one)
+    monkeypatch.setattr(registry, "get_latest_with_metadata",
+                        lambda subject, metadata, deleted, fmt=None: forms.append(fmt) or one)
+    following = ProtobufSerializer(type(plain()), registry, {"auto.register.schemas": False, **chosen})
+    assert following(plain(), VALUE) == b"\0\0\0\0\1\0\n\1a"
+    assert forms == ["serialized"]
+
+
 @pytest.mark.parametrize("kind", [ProtobufSerializer, AsyncProtobufSerializer, ProtobufDeserializer,
                                   AsyncProtobufDeserializer])
 def test_an_engine_for_rules_cannot_be_given(kind) -> None:

@@ -1,6 +1,7 @@
 """Builders of serializers."""
 
 import asyncio
+import inspect
 
 import pytest
 
@@ -67,6 +68,28 @@ def test_every_setter_gives_the_builder_back_and_is_heeded() -> None:
         builder.set_rule_registry(object()).build({}, False)
 
 
+@pytest.mark.parametrize("name", [name for name in serde_builders.__all__ if name.endswith("Builder")])
+@pytest.mark.parametrize("by_setters", [False, True])
+def test_all_that_a_builder_is_given_arrives(name, by_setters, monkeypatch) -> None:
+    kind = getattr(serde_builders, name)
+    monkeypatch.setattr(kind, "_serde", staticmethod(lambda **given: given))
+    if by_setters:
+        names = [each[4:] for each in dir(kind) if each.startswith("set_")]
+    else:
+        names = list(inspect.signature(kind).parameters)
+    names.remove("schema_registry_config")
+    seen = []
+    values = {each: seen.append if each.endswith("_init") else f"the {each}" for each in names}
+    builder = kind(**({} if by_setters else values))
+    if by_setters:
+        for each, value in values.items():
+            assert getattr(builder, f"set_{each}")(value) is builder
+    built = builder.build({}, False)
+    given, _ = asyncio.run(built) if inspect.isawaitable(built) else built
+    assert set(given.values()) - {None, False} == {value for value in values.values() if isinstance(value, str)}
+    assert seen == [given]
+
+
 def test_a_client_that_a_builder_made_is_closed_with_what_it_built(monkeypatch) -> None:
     closed = []
     monkeypatch.setattr(SchemaRegistryClient, "close", lambda self: closed.append(self))
@@ -112,6 +135,19 @@ def test_awaited_builders_make_awaited_serializers_and_close_their_clients() -> 
         await client.aclose()
 
     asyncio.run(both())
+
+
+def test_a_client_that_an_awaited_builder_made_is_closed_where_nothing_is_built(monkeypatch) -> None:
+    closed = []
+
+    async def close(self) -> None:
+        closed.append(self)
+
+    monkeypatch.setattr(AsyncSchemaRegistryClient, "aclose", close)
+    builder = AsyncAvroSerializerBuilder({"url": "mock://builders"}, schema=INT, serializer_config={"no": 1})
+    with pytest.raises(ValueError, match="Unrecognized"):
+        asyncio.run(builder.build({}, False))
+    assert len(closed) == 1
 
 
 def test_each_format_has_builders_of_both_kinds_and_both_ways_to_wait() -> None:
