@@ -46,6 +46,13 @@ def opened(properties: Any, **more: Any) -> dict[str, Any]:
     ({"type": "array", "uniqueItems": True}, {"type": "array"}),
     ({"items": [S], "additionalItems": False}, {"items": [S, S], "additionalItems": False}),
     ({"items": [S, S]}, {"items": [S]}), ({"type": "array", "maxItems": 1}, {"type": "array"}),
+    ({"items": [S, WHOLE], "additionalItems": False}, {"items": [S], "additionalItems": N}),
+    ({"items": [S, False], "additionalItems": False}, {"items": [S], "additionalItems": False}),
+    ({"items": [S], "additionalItems": WHOLE}, {"items": [S, N], "additionalItems": N}),
+    ({"items": [S]}, {"items": [S, True]}),
+    ({"prefixItems": [S, WHOLE], "items": False}, {"prefixItems": [S], "items": N}),
+    ({"prefixItems": [S], "items": False}, {"prefixItems": [S, S], "items": False}),
+    ({"prefixItems": [S], "unevaluatedItems": False}, {"prefixItems": [S, S], "unevaluatedItems": False}),
     (S, {"oneOf": [S, WHOLE]}), (S, {"type": ["string", "null"]}), ({"oneOf": [S]}, S),
     ({"anyOf": [S]}, {"anyOf": [WHOLE, S]}),
     ({"oneOf": [S, WHOLE]}, {"anyOf": [S, WHOLE]}), ({"allOf": [S, {"maxLength": 1}]}, {"allOf": [S]}),
@@ -106,6 +113,14 @@ def test_what_they_do_not_allow_is_said_with_the_place(old: Any, new: Any, reaso
      ["TYPE_CHANGED #/properties/a", "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a"]),
     (opened({}, additionalProperties=S), opened({"a": WHOLE}, additionalProperties=S),
      ["TYPE_CHANGED #/properties/a", "PROPERTY_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/properties/a"]),
+    ({"items": [S, S], "additionalItems": False}, {"items": [S], "additionalItems": N},
+     ["TYPE_CHANGED #/items/1", "ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/items/1"]),
+    ({"items": [S], "additionalItems": N}, {"items": [S, S], "additionalItems": N},
+     ["TYPE_CHANGED #/items/1", "ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/items/1"]),
+    ({"prefixItems": [S], "items": N}, {"prefixItems": [S, S], "items": N},
+     ["TYPE_CHANGED #/items/1", "ITEM_ADDED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL #/items/1"]),
+    ({"prefixItems": [S, S], "items": False}, {"prefixItems": [S], "items": False},
+     ["ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL #/items/1"]),
 ])
 def test_partially_open_models_must_cover_what_comes_or_goes(old: Any, new: Any, reasons: list[str]) -> None:
     assert found(old, new) == reasons
