@@ -87,6 +87,15 @@ def test_schemas_that_are_referred_to() -> None:
         check("a")
 
 
+def test_a_schema_that_is_referred_to_and_names_no_draft_is_of_draft_7() -> None:
+    check = validator_of({"$schema": "http://json-schema.org/draft-07/schema#", "$ref": "other.json"},
+                         {"other.json": {"items": [{"type": "integer"}], "additionalItems": False}})
+    check([1])
+    for value in (["a"], [1, 2]):
+        with pytest.raises(SerializationError):
+            check(value)
+
+
 def test_a_schema_is_not_fetched_from_where_it_is_said_to_be() -> None:
     with pytest.raises(SerializationError, match="not among the references"):
         validator_of({"$ref": "http://127.0.0.1:9/schema.json"}, {})
