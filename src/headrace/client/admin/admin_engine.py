@@ -180,7 +180,6 @@ class AdminEngine:
         read: Callable[[Any, int], dict[str, _V | KafkaError]],
         *,
         kind: int = GROUP,
-        alone: bool = False,
         max_version: int | None = None,
     ) -> dict[str, _V | KafkaError]:
         """Ask the coordinator of each group, or of each transactional id.
@@ -191,7 +190,6 @@ class AdminEngine:
             ask: makes the request for some of them.
             read: makes results of a reply, given the coordinator's id.
             kind: what the keys are, as the request FindCoordinator counts.
-            alone: a request takes only one key.
             max_version: highest version allowed.
         """
         names = list(dict.fromkeys(keys))
@@ -207,10 +205,8 @@ class AdminEngine:
         async def attempt(settled: Collection[str], left_s: float) -> dict[str, _V | KafkaError]:
             open_ones = [name for name in names if name not in settled]
             errors, nodes = await self._coordinators(open_ones, kind, left_s)
-            parts = [(node_id, part) for node_id, group in nodes.items()
-                     for part in ([[name] for name in group] if alone else [group])]
             results: dict[str, _V | KafkaError] = dict(errors)
-            for found in await asyncio.gather(*(ask_one(*each, left_s) for each in parts)):
+            for found in await asyncio.gather(*(ask_one(*each, left_s) for each in nodes.items())):
                 results.update(found)
             return results
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,13 @@ import pytest
 
 from headrace import KafkaError, KafkaException
 from headrace.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
+from headrace.client.admin.admin_calls import AdminCalls
+from headrace.client.admin.admin_engine import AdminEngine
+from headrace.client.core import ClientCore
+from headrace.config import ADMIN, Config
+from headrace.machines.machine import ANY_NODE
 from headrace.testing import EmbeddedBroker
+from tests.support.scripted_broker import ScriptedBroker, admin_config
 
 PATIENCE_S = 10
 SET, DELETE, APPEND = AlterConfigOpType.SET, AlterConfigOpType.DELETE, AlterConfigOpType.APPEND
@@ -90,3 +97,23 @@ def test_nothing_is_a_text_that_the_broker_refuses(admin: AdminClient) -> None:
 def test_resources_with_a_configuration_are_listed(admin: AdminClient) -> None:
     assert ConfigResource("topic", "t") in admin.list_config_resources(
         [ConfigResource.Type.TOPIC]).result(PATIENCE_S)
+
+
+def test_broker_0_is_asked_itself_and_any_for_the_defaults_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    async def at(self: AdminEngine, destination: int, *_: Any, **__: Any) -> dict[Any, Any]:
+        asked.append(destination)
+        return {None: {}}
+
+    async def run() -> None:
+        monkeypatch.setattr(AdminEngine, "at", at)
+        core = ClientCore(Config(ADMIN, admin_config()), connector=ScriptedBroker(node0=("zero", 0)).connector)
+        calls = AdminCalls(core)
+        for resource, broker in (("topic", "t"), 0), (("broker", "0"), -1), (("broker", ""), -1), (("topic", "t"), -1):
+            await calls.describe_configs([ConfigResource(*resource)], broker=broker).results()
+        await calls.describe_api_versions(0)
+        await core.close()
+
+    asyncio.run(run())
+    assert asked == [0, 0, ANY_NODE, ANY_NODE, 0]
