@@ -12,7 +12,9 @@ import pytest
 
 from headrace import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
 from headrace.admin import AdminClient, OffsetReset, OffsetSpec
+from headrace.broker.faults import Action, Fault
 from headrace.testing import EmbeddedBroker
+from headrace.wire.messages.consumer.offsets import OffsetCommitRequest, OffsetFetchRequest
 from tests.support.same_as_confluent import QUIET, same
 
 PATIENCE_S = 10
@@ -92,6 +94,19 @@ def test_offsets_of_a_group_with_members_are_refused_partition_by_partition(
             return [(tp.partition, tp.offset, tp.error.code()) for tp in found]
 
         assert same(altered) == [(number, 5, KafkaError.UNKNOWN_MEMBER_ID) for number in range(2)]
+
+
+@pytest.mark.parametrize("request_type", [OffsetFetchRequest, OffsetCommitRequest])
+def test_a_reset_of_which_a_partition_is_refused_is_none(
+    broker: EmbeddedBroker, admin: AdminClient, request_type: type
+) -> None:
+    broker.add_fault(Fault(action=Action.ERROR, request=request_type,
+                           error_code=KafkaError.TOPIC_AUTHORIZATION_FAILED))
+    with pytest.raises(KafkaException) as refused:
+        admin.reset_consumer_group_offsets("g", [T0], shift_by=1).result(PATIENCE_S)
+    broker.clear_faults()
+    assert refused.value.error == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    assert offsets(admin) == {0: 4, 1: 0}
 
 
 def test_without_partitions_all_that_the_group_has_are_reset(admin: AdminClient) -> None:

@@ -8,8 +8,12 @@ import pytest
 
 from headrace import KafkaError, KafkaException, Producer, TopicPartition
 from headrace.admin import AdminClient, OffsetSpec, TransactionListing
+from headrace.broker.faults import Action, Fault
+from headrace.client.admin.open_transaction_calls import OpenTransactionCalls
 from headrace.testing import EmbeddedBroker
 from headrace.types.admin import IsolationLevel
+from headrace.types.cluster_parts import PartitionProducer
+from headrace.wire.messages.producer.transactions import ListTransactionsRequest, WriteTxnMarkersRequest
 
 PATIENCE_S = 10
 T0 = TopicPartition("t", 0)
@@ -67,6 +71,33 @@ def test_a_transaction_is_aborted_where_it_began(broker: EmbeddedBroker, admin: 
     admin.abort_transaction(T0, begin).result(PATIENCE_S)
     assert stable() == begin + 2  # the record and the marker
     producer.close()
+
+
+def test_a_transaction_is_ended_as_by_the_coordinator_that_ended_the_one_before(
+    broker: EmbeddedBroker, admin: AdminClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def known(*_: object) -> dict[TopicPartition, list[PartitionProducer]]:
+        return {T0: [PartitionProducer(7, 1, None, None, epoch, epoch) for epoch in (3, None)]}
+
+    asked: list[WriteTxnMarkersRequest] = []
+    monkeypatch.setattr(OpenTransactionCalls, "_producers", known)
+    broker.add_fault(Fault(action=Action.ERROR, request=WriteTxnMarkersRequest, times=None,
+                           error_code=KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+                           when=lambda request: asked.append(request) or True))
+    for begin in 3, None:
+        with pytest.raises(KafkaException):
+            admin.abort_transaction(T0, begin).result(PATIENCE_S)  # type: ignore[arg-type]
+    broker.clear_faults()
+    assert [request.markers[0].coordinator_epoch for request in asked] == [3, 0]
+
+
+def test_a_broker_that_does_not_list_transactions_is_an_error(broker: EmbeddedBroker, admin: AdminClient) -> None:
+    broker.add_fault(Fault(action=Action.ERROR, request=ListTransactionsRequest,
+                           error_code=KafkaError.COORDINATOR_LOAD_IN_PROGRESS))
+    with pytest.raises(KafkaException) as refused:
+        admin.list_transactions().result(PATIENCE_S)
+    broker.clear_faults()
+    assert refused.value.error == KafkaError.COORDINATOR_LOAD_IN_PROGRESS
 
 
 def test_partitions_and_ids_must_be_named(admin: AdminClient) -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from headrace import KafkaError, KafkaException, Producer, ShareConsumer, TopicPartition
 from headrace.admin import AdminClient, ListedShareGroup, SharePartitionOffset
+from headrace.broker.faults import Action, Fault
 from headrace.testing import EmbeddedBroker
+from headrace.wire.messages.groups.classic_groups import ListGroupsRequest
 
 PATIENCE_S = 10
 T0 = TopicPartition("t", 0)
@@ -42,6 +44,15 @@ def test_a_share_group_from_its_first_member_to_its_end() -> None:
             assert admin.delete_share_group_offsets("g", ["t"])["t"].result(PATIENCE_S) is None
             assert admin.delete_share_groups(["g"])["g"].result(PATIENCE_S) is None
             assert admin.list_share_groups().result(PATIENCE_S) == []
+
+
+def test_a_broker_that_does_not_list_its_groups_is_an_error() -> None:
+    with EmbeddedBroker() as broker, AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+        broker.add_fault(Fault(action=Action.ERROR, request=ListGroupsRequest,
+                               error_code=KafkaError.CLUSTER_AUTHORIZATION_FAILED, times=None))
+        with pytest.raises(KafkaException) as refused:
+            admin.list_share_groups().result(PATIENCE_S)
+        assert refused.value.error == KafkaError.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_a_share_group_that_is_not_there_is_an_error() -> None:
