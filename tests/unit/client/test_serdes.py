@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 
 import headrace
 from headrace.client.serdes import (
+    CLUSTER_ID_TIMEOUT_S,
     IntegerDeserializer,
     IntegerSerializer,
     StringDeserializer,
     StringSerializer,
     built,
     close_all,
+    offer_cluster_id,
+    offer_cluster_id_async,
     parts_of,
     rest_of,
 )
@@ -133,3 +136,30 @@ def test_all_are_closed_and_the_first_that_raises_is_heard():
     assert sorted(closed) == ["a", "b", "c"]
     close_all(serdes)  # none is closed twice
     assert len(closed) == 3
+
+
+def test_the_clusters_id_is_offered_to_those_that_can_wait_for_it():
+    class Blocking:
+        def set_cluster_id_resolver(self, resolver):
+            self.resolver = resolver
+
+        def __call__(self, value, ctx):
+            """Not awaited."""
+
+    class Awaited(Blocking):
+        async def __call__(self, value, ctx):
+            """Awaited."""
+
+    class Both(Awaited):
+        def set_async_cluster_id_resolver(self, resolver):
+            self.awaited = resolver
+
+    asked = []
+    made = [Blocking(), Awaited(), Both(), print]
+    offer_cluster_id_async(made, asked.append)
+    assert [vars(each).keys() for each in made[:3]] == [set(), {"resolver"}, {"awaited"}]
+    made[1].resolver()
+    made[2].awaited()
+    offer_cluster_id(made, asked.append)
+    made[0].resolver()
+    assert asked == [CLUSTER_ID_TIMEOUT_S] * 3
