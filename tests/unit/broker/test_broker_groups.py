@@ -194,6 +194,16 @@ def test_protocols_without_a_common_one_are_refused(peers: Peers) -> None:
     assert second.join(protocols="sticky").error_code == KafkaError.INCONSISTENT_GROUP_PROTOCOL
 
 
+def test_a_member_that_joins_again_keeps_a_protocol_that_all_have(peers: Peers) -> None:
+    only, late = peers.new(), peers.new()
+    only.join(protocols="range,sticky")
+    assert only.join(protocols="other").error_code == KafkaError.INCONSISTENT_GROUP_PROTOCOL
+    assert only.join(protocols="other,sticky").error_code == 0
+    assert only.join(protocols="range").error_code == KafkaError.INCONSISTENT_GROUP_PROTOCOL
+    late.instance = "static"
+    assert late.join(protocols="range").error_code == KafkaError.INCONSISTENT_GROUP_PROTOCOL
+
+
 def test_the_protocol_that_all_can_use_wins(peers: Peers) -> None:
     first, second = peers.new(), peers.new()
     first.join(protocols="sticky,range")

@@ -214,11 +214,11 @@ class Group:
         self.touch(member, now)
 
     def _check_protocols(self, request: JoinGroupRequest, protocols: dict[str, bytes]) -> None:
-        others = [member for member in self.members.values() if member.id != request.member_id]
+        """A member must have an assignor that all have, itself as it joined before among them, as in Kafka."""
         if not protocols or not request.protocol_type:
             raise ApiError(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
-        if others and (request.protocol_type != self.protocol_type
-                       or not set(protocols).intersection(*(each.protocols for each in others))):
+        if self.members and (request.protocol_type != self.protocol_type
+                             or not set(protocols).intersection(*(each.protocols for each in self.members.values()))):
             raise ApiError(KafkaError.INCONSISTENT_GROUP_PROTOCOL)
 
     # -- rebalancing
