@@ -77,6 +77,14 @@ def test_what_the_specification_allows_is_read_and_written_so_that_it_reads_the_
     assert parse_avro(schema.normalized()).normalized() == schema.normalized()
 
 
+@pytest.mark.parametrize("text", [
+    '{"type":"array","items":{"type":"map","values":"int","x":1},"java-class":"L"}',
+    '{"type":"enum","name":"E","symbols":["A"],"default":"A","x":1}', '{"type":"fixed","name":"F","size":1,"x":[2]}',
+])
+def test_what_a_type_says_besides_is_written_behind_it(text: str) -> None:
+    assert parse_avro(text).canonical() == text
+
+
 @pytest.mark.parametrize(("text", "reason"), INVALID.values(), ids=INVALID)
 def test_what_it_does_not_allow_is_refused_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(InvalidSchemaError) as caught:

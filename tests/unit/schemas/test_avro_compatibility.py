@@ -56,6 +56,8 @@ def test_what_the_rules_allow_is_read(reader: Any, writer: Any) -> None:
     (["null", "int"], "long", ("MISSING_UNION_BRANCH", "/", "reader union lacking writer type: LONG")),
     (["null", "int"], ["null", "long"], ("MISSING_UNION_BRANCH", "/1", "reader union lacking writer type: LONG")),
     (record(field("new")), record(), ("READER_FIELD_MISSING_DEFAULT_VALUE", "/fields/0", "new")),
+    (record(field("e", enum("A", default="A"))), record(),
+     ("TYPE_MISMATCH", "/fields/0/type", "reader type: ENUM not compatible with writer type: RECORD")),
     (record(name="A"), record(name="x.B"), ("NAME_MISMATCH", "/name", "expected: x.B")),
     (enum("A"), enum("C", "A", "B"), ("MISSING_ENUM_SYMBOLS", "/symbols", "[B, C]")),
     (fixed(4), fixed(8), ("FIXED_SIZE_MISMATCH", "/size", "expected: 8, found: 4")),
