@@ -10,6 +10,7 @@ from headrace.schemas.json_schema import parse_json_schema
 from headrace.schemas.parsed import ReferencedSchema
 
 S, WHOLE, N, NULL = ({"type": kind} for kind in ("string", "integer", "number", "null"))
+EITHER = {"type": ["string", "null"]}
 
 
 def found(old: Any, new: Any) -> list[str]:
@@ -30,6 +31,8 @@ def opened(properties: Any, **more: Any) -> dict[str, Any]:
     (True, {}),
     ({**S, "maxLength": 1}, S), ({**S, "maxLength": 1}, {**S, "maxLength": 2}),
     ({**S, "minLength": 2}, {**S, "minLength": 1}),
+    ({**S, "pattern": "a"}, {**S, "pattern": "a", "title": "t"}),
+    ({"type": ["string", "null"], "maxLength": 5}, EITHER),
     ({**S, "pattern": "a"}, S), ({**N, "maximum": 1}, {**N, "maximum": 2}), ({**N, "minimum": 1}, N),
     ({**N, "multipleOf": 4}, {**N, "multipleOf": 2}), ({"enum": ["a"]}, {"enum": ["a", "b"]}),
     (closed({}), closed({"a": S})), (closed({}), closed({"a": {**S, "default": ""}}, required=["a"])),
@@ -42,6 +45,7 @@ def opened(properties: Any, **more: Any) -> dict[str, Any]:
     (opened({}, additionalProperties=WHOLE), opened({}, additionalProperties=N)),
     (opened({}, maxProperties=1), opened({}, maxProperties=2)), (opened({}, dependencies={"a": ["b"]}), opened({})),
     (opened({}, dependencies={"a": ["b", "c"]}), opened({}, dependencies={"a": ["b"]})),
+    (opened({}, dependentSchemas={"a": {"maxItems": 2}}), opened({}, dependentSchemas={"a": {"maxItems": 3}})),
     ({"type": "array", "items": WHOLE}, {"type": "array", "items": N}),
     ({"type": "array", "uniqueItems": True}, {"type": "array"}),
     ({"items": [S], "additionalItems": False}, {"items": [S, S], "additionalItems": False}),
@@ -92,12 +96,18 @@ def test_what_the_rules_allow_is_taken(old: Any, new: Any) -> None:
     (opened({}, dependencies={"a": ["b"]}), opened({}, dependencies={"a": ["b", "c"]}),
      "DEPENDENCY_ARRAY_EXTENDED #/dependencies/a"),
     (opened({}), opened({}, dependencies={"a": {}}), "DEPENDENCY_SCHEMA_ADDED #/dependencies/a"),
+    (opened({}, dependencies={"a": {"maxProperties": 3}}), opened({}, dependencies={"a": {"maxProperties": 2}}),
+     "MAX_PROPERTIES_DECREASED #/dependencies/a/maxProperties"),
+    (opened({}, dependentRequired={"a": ["b", "c"]}), opened({}, dependentRequired={"a": ["b", "d"]}),
+     "DEPENDENCY_ARRAY_CHANGED #/dependencies/a"),
+    ({"prefixItems": [S]}, {"prefixItems": [S], "items": N}, "ADDITIONAL_ITEMS_NARROWED #/additionalItems"),
     ({"type": "array"}, {"type": "array", "items": S}, "SCHEMA_ADDED #/items"),
     ({"type": "array", "items": N}, {"type": "array", "items": WHOLE}, "TYPE_NARROWED #/items"),
     ({"type": "array"}, {"type": "array", "uniqueItems": True}, "UNIQUE_ITEMS_ADDED #/uniqueItems"),
     ({"items": [S]}, {"items": [S, S]}, "ITEM_ADDED_TO_OPEN_CONTENT_MODEL #/items/1"),
     ({"items": [S, S], "additionalItems": False}, {"items": [S], "additionalItems": False},
      "ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL #/items/1"),
+    (EITHER, {"type": ["string", "null"], "maxLength": 5}, "COMBINED_TYPE_SUBSCHEMAS_CHANGED #"),
     ({"oneOf": [S, WHOLE]}, {"oneOf": [S]}, "SUM_TYPE_NARROWED #"),
     ({"allOf": [S]}, {"allOf": [S, {"maxLength": 1}]}, "PRODUCT_TYPE_EXTENDED #"),
     ({"anyOf": [S, WHOLE]}, {"oneOf": [S, WHOLE]}, "COMBINED_TYPE_CHANGED #"),
