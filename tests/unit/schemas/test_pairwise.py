@@ -35,6 +35,20 @@ def test_each_pair_is_checked_once_and_circles_end() -> None:
     assert seen == ["one", "two"]
 
 
+def test_what_was_found_of_a_pair_is_found_wherever_it_stands() -> None:
+    leaf, other, said = Node("leaf"), Node("other"), []
+
+    def check(first: Node, second: Node, place: Place) -> Check:
+        if first is leaf:
+            return found("leaf")
+        said.append((yield leaf, second, place))
+        said.append((yield leaf, second, (*place, "again")))
+        return {}
+
+    assert checked(check, Node("root"), other) == []
+    assert said == [found("leaf")] * 2
+
+
 def test_long_chains_need_no_stack() -> None:
     nodes = [Node(str(n)) for n in range(20_000)]
     for before, after in itertools.pairwise(nodes):
