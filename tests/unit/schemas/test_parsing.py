@@ -29,3 +29,9 @@ def test_what_is_no_schema_is_refused(kind: str, text: str) -> None:
     if not (kind == "PROTOBUF" and not text.strip(" ")):  # an empty file is one
         with pytest.raises(InvalidSchemaError):
             parse(kind, text)
+
+
+@pytest.mark.parametrize("kind", ["AVRO", "JSON", "PROTOBUF"])
+def test_a_text_that_is_too_long_is_not_looked_at(kind: str) -> None:
+    with pytest.raises(InvalidSchemaError, match="4,000,001 characters; 4,000,000 are allowed"):
+        parse(kind, " " * (MAX_TEXT + 1))
