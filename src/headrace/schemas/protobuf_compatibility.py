@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from headrace.schemas.pairwise import Check, Found, Place, checked
 from headrace.schemas.parsed import Incompatibility
-from headrace.schemas.proto.proto_nodes import SCALARS, ProtoEnum, ProtoField, ProtoMessage, ProtoNames, by_oneof
+from headrace.schemas.proto.proto_nodes import SCALARS, ProtoField, ProtoMessage, ProtoNames, by_oneof
 
 __all__ = ["incompatible_files"]
 
@@ -104,7 +104,7 @@ class _Comparison:
     def _named(self, old: _Scoped, new: _Scoped, place: Place) -> Check:
         """Messages must have the same name within their packages, and go together themselves."""
         before, after = self._old.resolve(old.type, old.scope), self._new.resolve(new.type, new.scope)
-        if _local(self._old, before) != _local(self._new, after):
+        if self._old.local(before) != self._new.local(after):
             return _found("FIELD_NAMED_TYPE_CHANGED", place)
         one, other = self._old.types.get(before), self._new.types.get(after)
         found: Found = {}
@@ -117,8 +117,7 @@ class _Comparison:
             return _MAP
         if given.type in SCALARS:
             return _ENCODINGS[given.type]
-        full = names.resolve(given.type, given.scope)
-        is_enum = isinstance(names.types.get(full), ProtoEnum) or names.kind(full) == "enum"
+        is_enum = names.kind(names.resolve(given.type, given.scope)) == "enum"
         return _ENCODINGS["enum"] if is_enum else _MESSAGE
 
 
@@ -135,11 +134,6 @@ def _oneofs(old: ProtoMessage, new: ProtoMessage, place: Place) -> Found:
         elif moved and len(members) > 1:
             found |= _found("FIELD_MOVED_TO_EXISTING_ONEOF", (*place, name))
     return found
-
-
-def _local(names: ProtoNames, full: str) -> str:
-    package = names.packages.get(full, "")
-    return full.removeprefix(f"{package}.") if package else full
 
 
 def _found(kind: str, place: Place) -> Found:

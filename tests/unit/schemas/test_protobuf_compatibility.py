@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.schemas.parsed import ReferencedSchema
-from headrace.schemas.protobuf import parse_protobuf
+from headrace.schemas.protobuf import ParsedProtobuf, parse_protobuf
 
 HEAD = 'syntax = "proto3"; package p; '
 
@@ -77,3 +77,28 @@ def test_imported_messages_are_compared_too() -> None:
                         for kind in ("int32", "int64", "string"))
     assert same.can_read(old) == []
     assert [each.type for each in other.can_read(old)] == ["FIELD_SCALAR_KIND_CHANGED", "FIELD_NAMED_TYPE_CHANGED"]
+
+
+def test_types_that_come_with_protobuf_are_known_whether_they_are_referred_to_or_not() -> None:
+    path, package = "google/protobuf/timestamp.proto", 'syntax = "proto3"; package google.protobuf; '
+    text = f'syntax = "proto3"; import "{path}"; message A {{ google.protobuf.Timestamp t = 1; }}'
+    without = parse_protobuf(text)
+    given = parse_protobuf(text, [ReferencedSchema(path, package + "message Timestamp { int64 seconds = 1; }")])
+    assert given.can_read(without) == without.can_read(given) == []
+    head = HEAD + 'import "google/protobuf/struct.proto"; '
+    assert found("message A { int32 a = 1; }", "message A { google.protobuf.NullValue a = 1; }", head) == []
+    assert found("message A { int32 a = 1; }", "message A { google.protobuf.Value a = 1; }", head) == [
+        "FIELD_KIND_CHANGED #/A/1"]
+
+
+def test_types_that_come_with_protobuf_are_known_in_files_that_are_imported() -> None:
+    def using(path: str, kind: str) -> ParsedProtobuf:
+        text = f'syntax = "proto3"; package q; import "google/protobuf/{path}.proto"; message P {{ {kind} x = 1; }}'
+        return parse_protobuf('syntax = "proto3"; import "q.proto"; message A { q.P p = 1; }',
+                              [ReferencedSchema("q.proto", text)])
+
+    time, span = using("timestamp", "google.protobuf.Timestamp"), using("duration", "google.protobuf.Duration")
+    assert time.can_read(time) == []
+    assert {each.type for each in span.can_read(time)} == {"FIELD_NAMED_TYPE_CHANGED"}
+    enum, number = using("struct", "google.protobuf.NullValue"), using("struct", "int32")
+    assert enum.can_read(number) == number.can_read(enum) == []

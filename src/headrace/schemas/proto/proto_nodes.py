@@ -169,6 +169,9 @@ class ProtoNames:
         self.others = others
         self.types: dict[str, _Type] = {}
         self.packages: dict[str, str] = {}
+        self._builtin_packages = {
+            path.rpartition("/")[0].replace("/", "."): None for each in (own, *others.values())
+            for _, path in each.imports if is_builtin(path) and path not in others}
         for each in (*others.values(), own):
             for name, kind in _declared(each.messages, each.enums, each.package):
                 self.types[name] = kind
@@ -196,14 +199,19 @@ class ProtoNames:
         found = self.types.get(full)
         if found is not None:
             return "enum" if isinstance(found, ProtoEnum) else "message"
-        for path in self._builtin_imports():
-            package = path.rpartition("/")[0].replace("/", ".")
-            if full.startswith(f"{package}.") and _TYPE_NAME.fullmatch(full, len(package) + 1):
-                return "enum" if full in _BUILTIN_ENUMS else "message"
+        if self._builtin_package(full):
+            return "enum" if full in _BUILTIN_ENUMS else "message"
         return ""
 
-    def _builtin_imports(self) -> list[str]:
-        return [path for _, path in self.own.imports if is_builtin(path) and path not in self.others]
+    def local(self, full: str) -> str:
+        """The name of a type without the package of the file that it is declared in."""
+        package = self.packages.get(full) or self._builtin_package(full)
+        return full.removeprefix(f"{package}.") if package else full
+
+    def _builtin_package(self, full: str) -> str:
+        """The package of a type of a file that any of these imports without a reference; empty where it is none."""
+        return next((each for each in self._builtin_packages if full.startswith(f"{each}.")
+                     and _TYPE_NAME.fullmatch(full, len(each) + 1)), "")
 
 
 def _declared(messages: list[ProtoMessage], enums: list[ProtoEnum], scope: str) -> Iterator[tuple[str, _Type]]:
