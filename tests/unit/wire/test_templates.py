@@ -83,7 +83,11 @@ def test_another_client_id_is_written_as_soon_as_it_is_given():
     template = template_of(request)
     template.part.records = memoryview(b"x")
     for client_id in ("a", "longer", None, "a"):
-        assert b"".join(template.frame(13, 1, client_id)) == b"".join(encode_request(request, 13, 1, client_id))
+        stem, tail, flexible = template.around(13, client_id)
+        assert (template_of(request).around(13, client_id), flexible) == ((stem, tail, True), True)
+        whole = b"".join(encode_request(request, 13, 1, client_id))
+        assert whole[12:] == stem + b"\2x" + tail
+        assert b"".join(template.frame(13, 1, client_id)) == whole
 
 
 def test_records_are_not_copied():
