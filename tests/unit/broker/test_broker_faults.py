@@ -6,6 +6,8 @@ import time
 import confluent_kafka
 import pytest
 
+from headrace import TopicPartition
+from headrace.admin import AdminClient, OffsetSpec
 from headrace.errors import KafkaError
 from headrace.testing import Action, EmbeddedBroker, Fault
 from headrace.wire.frame import decode_response
@@ -156,6 +158,29 @@ def test_epochs_are_checked_and_their_ends_known(three_nodes: EmbeddedBroker) ->
         assert ask(1, 7) == (0, -1, -1)
         assert ask(0, 0)[0] == KafkaError.FENCED_LEADER_EPOCH
         assert ask(5, 0)[0] == KafkaError.UNKNOWN_LEADER_EPOCH
+
+
+def test_offsets_are_listed_with_the_epoch_of_the_record_that_is_there(three_nodes: EmbeddedBroker) -> None:
+    three_nodes.create_topic("t", 1)
+    tp = TopicPartition("t", 0)
+    times = {"begin": OffsetSpec.earliest(), "first": OffsetSpec.for_timestamp(0), "end": OffsetSpec.latest(),
+             "newest": OffsetSpec.max_timestamp()}
+
+    def listed(admin: AdminClient) -> dict[str, tuple[int, int | None]]:
+        found = {name: admin.list_offsets({tp: spec})[tp].result(10) for name, spec in times.items()}
+        return {name: (each.offset, each.leader_epoch) for name, each in found.items()}
+
+    with AdminClient({"bootstrap.servers": three_nodes.bootstrap_servers}) as admin:
+        with RawClient(three_nodes, 1) as client:
+            client.produce("t", 0, batch_of([b"a", b"b"], timestamp_ms=5))
+        three_nodes.move_leader("t", 0, 2)
+        assert listed(admin) == {"begin": (0, 0), "first": (0, 0), "end": (2, 1), "newest": (0, 0)}
+        with RawClient(three_nodes, 2) as client:
+            client.produce("t", 0, batch_of([b"c"], timestamp_ms=9))
+        assert listed(admin) == {"begin": (0, 0), "first": (0, 0), "end": (3, 1), "newest": (2, 1)}
+        three_nodes.move_leader("t", 0, 3)
+        admin.delete_records([TopicPartition("t", 0, 3)])[TopicPartition("t", 0, 3)].result(10)
+        assert listed(admin)["begin"] == (3, 2)
 
 
 def test_a_stopped_node_hands_over_and_leads_again_when_others_go(three_nodes: EmbeddedBroker) -> None:

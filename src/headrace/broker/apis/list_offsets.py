@@ -73,7 +73,8 @@ def _listed(
         end = partition.last_stable_offset if isolation_level == _COMMITTED else partition.log.end_offset
         reply.offset, reply.timestamp = _offset_at(partition, wanted.timestamp, end)
         if call.version >= _EPOCH_FROM and reply.offset >= 0:
-            reply.leader_epoch = partition.leader_epoch
+            is_end = wanted.timestamp == LATEST  # which may lie before records of open transactions
+            reply.leader_epoch = partition.leader_epoch if is_end else partition.epoch_at(reply.offset)
     except ApiError as error:
         reply.error_code = error.code
     return reply

@@ -186,6 +186,12 @@ class Partition:
         end = self.epochs[after].offset if after < len(self.epochs) else self.log.end_offset
         return EpochStart(self.epochs[after - 1].epoch, end)
 
+    def epoch_at(self, offset: int) -> int:
+        """The epoch in which the record at an offset was written; at the log's end the present one."""
+        if offset >= self.log.end_offset:
+            return self.leader_epoch
+        return self.epochs[bisect_right(self.epochs, offset, key=lambda start: start.offset) - 1].epoch
+
     def wake(self) -> None:
         """Let every waiting fetch look again."""
         self.purgatory.wake(self)
