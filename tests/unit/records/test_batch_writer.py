@@ -100,3 +100,9 @@ def test_an_end_marker_is_one_control_record_of_its_transaction(commit: bool) ->
     assert (info.base_offset, info.count, info.producer_id, info.epoch, info.leader_epoch) == (40, 1, 5, 1, 2)
     assert (info.is_control, info.is_transactional, info.max_timestamp) == (True, True, 1234)
     assert data != write_end_marker(not commit, 5, 1, 7, 1234, offset=40, leader_epoch=2)
+
+
+@pytest.mark.parametrize("codec", [0, 1, 4])
+def test_a_batch_without_records_is_not_compressed(codec: int) -> None:
+    batch = write_batch([], base_offset=5, last_offset=7, codec=codec)
+    assert (len(batch), int.from_bytes(batch[21:23], "big"), int.from_bytes(batch[23:27], "big")) == (61, 0, 2)
