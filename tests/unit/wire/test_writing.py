@@ -99,3 +99,13 @@ def test_an_encoder_appends_and_leaves_records_out_but_says_where_they_belong() 
     (position, records), = cuts
     assert records == b"some records"
     assert b"before" + encode(request, 3) == out[:position] + records + out[position:]
+
+
+@pytest.mark.parametrize("request_", [
+    MetadataRequest(topics=[], unknown_tags={7: b"x"}),
+    MetadataRequest(topics=[MetadataRequestTopic(name="t", unknown_tags={7: b"x"})])], ids=["message", "within"])
+def test_tagged_fields_are_not_lost_in_versions_without_them(request_: MetadataRequest) -> None:
+    assert b"x" in encode(request_, 9)
+    with pytest.raises(KafkaException, match="tagged fields") as error:
+        encode(request_, 8)
+    assert error.value.args[0].code() == KafkaError._UNSUPPORTED_FEATURE

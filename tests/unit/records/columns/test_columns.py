@@ -75,6 +75,9 @@ def test_reading_stops_behind_so_many_rows_and_says_where_to_go_on(twin: Any) ->
     data = simple([b"%d" % number for number in range(10)])
     read = twin.read_columns(data, "t", 0, 2, 9, max_rows=4)
     assert (cut(read.value), read.next_offset) == ([b"2", b"3", b"4", b"5"], 6)
+    some = [simple([b"%d" % number for number in range(first, first + 3)], base_offset=first) for first in (0, 3, 6)]
+    read = twin.read_columns(b"".join(some), "t", 0, 1, 9, max_rows=4)
+    assert (cut(read.value), read.next_offset) == ([b"1", b"2", b"3", b"4"], 5)
 
 
 def built(twin: Any, pieces: list[bytes], steps: list[int], **how: Any) -> list[Any]:
