@@ -70,6 +70,16 @@ def test_a_batch_becomes_a_message_set_with_its_own_offsets(
                              for index, row in enumerate(rows)]
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+def test_compressed_and_other_messages_of_one_set_become_one_compressed_batch(magic: int) -> None:
+    rows: Rows = [(0, 7, None, b"a"), (1, 7, None, b"b")]
+    packed, plain = (bytes(write_message_set(magic, rows, codec)) for codec in (GZIP, 0))
+    for sent in (packed + plain, plain + packed):
+        made = upgrade(sent, now_ms=5)
+        assert [info.codec for info in records.scan(made)] == [GZIP]
+        assert [row[3] for row in rows_of(made)] == [b"a", b"b"] * 2
+
+
 def test_the_brokers_time_replaces_the_producers() -> None:
     sent: Rows = [(0, 7, b"k", b"v"), (1, 9, None, None)]
     for codec in (0, LZ4):
