@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from headrace import ConsumerGroupTopicPartitions, TopicPartition
+from headrace.admin import AdminClient
 from headrace.errors import KafkaError
 from headrace.testing import BrokerSettings, EmbeddedBroker
 from headrace.wire.messages.consumer.offsets import (
@@ -255,9 +257,21 @@ def test_groups_are_listed_described_and_deleted(peers: Peers) -> None:
     assert [each.error_code for each in refused] == [KafkaError.NON_EMPTY_GROUP, KafkaError.GROUP_ID_NOT_FOUND]
     first.leave()
     second.leave()
+    assert first.call(DescribeGroupsRequest(groups=["g"])).groups[0].group_state == "Empty"
+    assert [each.group_id for each in first.call(ListGroupsRequest(states_filter=["Empty"])).groups] == ["g"]
     assert first.call(DeleteGroupsRequest(groups_names=["g"])).results[0].error_code == 0
     gone = first.call(DescribeGroupsRequest(groups=["g"])).groups[0]
     assert (gone.group_state, gone.error_code) == ("Dead", KafkaError.GROUP_ID_NOT_FOUND)
+
+
+def test_a_topic_that_is_deleted_takes_its_own_offsets_along(peers: Peers) -> None:
+    peers.broker.create_topic("u")
+    tps = [TopicPartition(topic, 0, 5) for topic in "tu"]
+    with AdminClient({"bootstrap.servers": peers.broker.bootstrap_servers}) as admin:
+        admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions("g", tps)])["g"].result(10)
+        admin.delete_topics(["u"])["u"].result(10)
+        kept = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("g")])["g"].result(10)
+        assert [(tp.topic, tp.offset) for tp in kept.topic_partitions or ()] == [("t", 5)]
 
 
 def test_a_session_outside_of_the_limits_is_refused(broker: EmbeddedBroker) -> None:

@@ -131,6 +131,22 @@ def test_a_member_that_gives_up_in_time_is_not_dropped(coordinator: Coordinator)
         assert coordinator.beat("a", 3).error_code == coordinator.beat("b", 3).error_code == 0
 
 
+def test_a_group_is_stable_when_each_member_has_all_that_it_shall_have(coordinator: Coordinator) -> None:
+    def state() -> str:
+        [group] = consumer_group_describe(coordinator.call(), ConsumerGroupDescribeRequest(group_ids=["g"])).groups
+        return group.group_state
+
+    coordinator.join("a")
+    assert state() == "Stable"
+    coordinator.join("b")
+    assert state() == "Reconciling"
+    coordinator.beat("a", 2)
+    assert given(coordinator.beat("a", 2, 0, 1)) is None
+    assert state() == "Reconciling", "b waits for what a has given up"
+    coordinator.beat("b", 3)
+    assert (state(), coordinator.members) == ("Stable", {"a": (3, {0, 1}), "b": (3, {2, 3})})
+
+
 def test_a_static_member_that_is_away_longer_than_a_session_has_left(coordinator: Coordinator) -> None:
     coordinator.join("a", instance_id="one")
     coordinator.beat("a", -2, instance_id="one")

@@ -63,3 +63,9 @@ def test_topics_without_partitions_and_members_without_topics_get_nothing() -> N
     assert simple({"a": frozenset()}, {}, {}) == {"a": frozenset()}
     assert simple({"a": frozenset([T]), "b": frozenset()}, {}, {T: range(1)}) == {
         "a": frozenset([(T, 0)]), "b": frozenset()}
+
+
+def test_partitions_that_nobody_wants_are_nobodys() -> None:
+    partitions = {T: [0, 1], U: [0]}
+    assert simple({"a": frozenset([T])}, {}, partitions) == {"a": {(T, 0), (T, 1)}}
+    assert simple({"a": frozenset([T]), "b": frozenset()}, {}, partitions) == {"a": {(T, 0), (T, 1)}, "b": frozenset()}

@@ -29,7 +29,6 @@ class GroupConfigs:
     """
 
     def __init__(self, settings: BrokerSettings, catalog: Catalog) -> None:
-        self._settings = settings
         self._catalog = catalog
         self.rows = _rows(settings)
 
