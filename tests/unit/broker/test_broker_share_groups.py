@@ -138,6 +138,16 @@ def test_a_member_that_is_silent_for_a_session_is_dropped_and_the_others_read_al
     assert [member.member_id for member in group.members] == ["b"]
 
 
+def test_a_member_may_name_a_topic_that_is_not_there_yet(bench: Bench) -> None:
+    for _ in range(2):
+        reply = bench.beat("a", 0, "t", "later")
+    assert [topic.topic_id for topic in reply.assignment.topic_partitions] == [bench.topic.id]
+    later = bench.cluster.catalog.create("later", 1, 1)
+    for _ in range(3):
+        reply = bench.beat("a", reply.member_epoch, "t", "later")
+    assert {topic.topic_id for topic in reply.assignment.topic_partitions} == {bench.topic.id, later.id}
+
+
 def test_a_full_group_takes_nobody_more_and_leaves_nothing_behind() -> None:
     bench = Bench(share_group_max_size=1)
     bench.join("a")

@@ -2,10 +2,14 @@
 
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
+from uuid import UUID
 
 import pytest
 
+from headrace.broker.cluster import BrokerCluster, BrokerNode
 from headrace.broker.deadlines import Now
+from headrace.broker.dispatch import SERVED
 from headrace.broker.faults import Action, Fault
 from headrace.errors import KafkaError
 from headrace.records import Cursor, scan
@@ -323,6 +327,31 @@ def test_a_transaction_is_aborted_when_its_time_is_up(client: Transactional) -> 
     assert client.end(True) == KafkaError.INVALID_TXN_STATE
     assert client.init(had=client.who) == 0  # it is not fenced, only late
     assert client.store(b"c") == 0
+
+
+def test_the_time_of_a_transaction_is_its_own_and_not_what_was_left_of_the_one_before() -> None:
+    ids = count(1)
+    cluster = BrokerCluster([BrokerNode(1, "h", 1, True)], BrokerSettings(), SERVED, lambda: UUID(int=next(ids)))
+    cluster.catalog.create("t", 1, 1)
+    coordinator = cluster.transactions
+
+    def at(seconds: float) -> Now:
+        now = Now(seconds, int(seconds * 1000))
+        cluster.deadlines.run(now)
+        return now
+
+    def state(seconds: float) -> str:
+        found = coordinator.get("x", at(seconds))
+        assert found is not None
+        return found.state.value
+
+    who = coordinator.initialise("x", 10_000, None, at(0))
+    coordinator.add("x", who, [("t", 0)], [], 1, at(0))
+    who = coordinator.end("x", who, True, 1, at(5))
+    coordinator.add("x", who, [("t", 0)], [], 1, at(6))
+    assert [state(seconds) for seconds in (9, 11, 15.9)] == ["Ongoing"] * 3
+    assert state(16) == "CompleteAbort"
+    cluster.close()
 
 
 def test_markers_that_take_their_time_hold_the_next_transaction_back() -> None:
