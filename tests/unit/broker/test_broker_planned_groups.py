@@ -131,6 +131,18 @@ def test_a_member_that_gives_up_in_time_is_not_dropped(coordinator: Coordinator)
         assert coordinator.beat("a", 3).error_code == coordinator.beat("b", 3).error_code == 0
 
 
+def test_members_are_described_as_they_said_they_are_and_rights_where_they_are_asked_for(
+    coordinator: Coordinator
+) -> None:
+    coordinator.join("a", rack_id="r", instance_id="i")
+    described = [consumer_group_describe(coordinator.call(), ConsumerGroupDescribeRequest(
+        group_ids=["g"], include_authorized_operations=asked)).groups[0] for asked in (False, True)]
+    assert [group.authorized_operations == -(2**31) for group in described] == [True, False]
+    [member] = described[0].members
+    assert (member.rack_id, member.instance_id, member.client_id, member.client_host) == ("r", "i", "client", "/host")
+    assert (member.subscribed_topic_names, member.member_type) == (["t"], 1)
+
+
 def test_a_group_is_stable_when_each_member_has_all_that_it_shall_have(coordinator: Coordinator) -> None:
     def state() -> str:
         [group] = consumer_group_describe(coordinator.call(), ConsumerGroupDescribeRequest(group_ids=["g"])).groups

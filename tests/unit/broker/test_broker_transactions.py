@@ -329,7 +329,7 @@ def test_a_transaction_is_aborted_when_its_time_is_up(client: Transactional) -> 
     assert client.store(b"c") == 0
 
 
-def test_the_time_of_a_transaction_is_its_own_and_not_what_was_left_of_the_one_before() -> None:
+def test_a_transaction_has_nothing_of_the_one_before_and_its_own_time() -> None:
     ids = count(1)
     cluster = BrokerCluster([BrokerNode(1, "h", 1, True)], BrokerSettings(), SERVED, lambda: UUID(int=next(ids)))
     cluster.catalog.create("t", 1, 1)
@@ -346,8 +346,10 @@ def test_the_time_of_a_transaction_is_its_own_and_not_what_was_left_of_the_one_b
         return found.state.value
 
     who = coordinator.initialise("x", 10_000, None, at(0))
-    coordinator.add("x", who, [("t", 0)], [], 1, at(0))
+    coordinator.add("x", who, [("t", 0)], ["g"], 1, at(0))
     who = coordinator.end("x", who, True, 1, at(5))
+    ended = coordinator.verify("x", who, at(6))
+    assert (ended.partitions, ended.groups) == ({}, {})
     coordinator.add("x", who, [("t", 0)], [], 1, at(6))
     assert [state(seconds) for seconds in (9, 11, 15.9)] == ["Ongoing"] * 3
     assert state(16) == "CompleteAbort"

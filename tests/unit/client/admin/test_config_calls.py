@@ -20,6 +20,7 @@ from tests.support.scripted_broker import ScriptedBroker, admin_config
 
 PATIENCE_S = 10
 SET, DELETE, APPEND = AlterConfigOpType.SET, AlterConfigOpType.DELETE, AlterConfigOpType.APPEND
+SUBTRACT = AlterConfigOpType.SUBTRACT
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +53,23 @@ def test_one_entry_changes_and_the_others_stay(admin: AdminClient) -> None:
     assert value(admin, "cleanup.policy") == "delete,compact"
     admin.alter_configs([whole])[whole].result(PATIENCE_S)
     assert (value(admin, "retention.ms"), value(admin, "cleanup.policy")) == ("7", "delete")
+
+
+@pytest.mark.filterwarnings("ignore:.*incremental_alter_configs:DeprecationWarning")
+def test_a_list_is_added_to_once_and_taken_from(admin: AdminClient) -> None:
+    for operation, given, after in ((SET, "compact", "compact"), (APPEND, "compact,delete", "compact,delete"),
+                                    (SUBTRACT, "compact", "delete"), (SUBTRACT, "compact", "delete")):
+        one = changed(ConfigEntry("cleanup.policy", given, incremental_operation=operation))
+        admin.incremental_alter_configs([one])[one].result(PATIENCE_S)
+        assert value(admin, "cleanup.policy") == after
+    broker = ConfigResource("broker", "1", incremental_configs=[
+        ConfigEntry("num.partitions", "5", incremental_operation=SET)])
+    with pytest.raises(KafkaException) as refused:
+        admin.incremental_alter_configs([broker])[broker].result(PATIENCE_S)
+    assert refused.value.error == KafkaError.INVALID_REQUEST
+    missing = ConfigResource("topic", "missing", set_config={"retention.ms": "7"})
+    with pytest.raises(KafkaException, match="UNKNOWN_TOPIC_OR_PART"):
+        admin.alter_configs([missing])[missing].result(PATIENCE_S)
 
 
 @pytest.mark.parametrize(("entries", "error"), [
