@@ -73,6 +73,24 @@ def test_a_transaction_is_aborted_where_it_began(broker: EmbeddedBroker, admin: 
     producer.close()
 
 
+def test_committed_records_of_a_time_are_found_and_no_others(broker: EmbeddedBroker, admin: AdminClient) -> None:
+    def first(level: IsolationLevel, spec: OffsetSpec) -> int:
+        return admin.list_offsets({T0: spec}, isolation_level=level)[T0].result(PATIENCE_S).offset
+
+    levels = (IsolationLevel.READ_UNCOMMITTED, IsolationLevel.READ_COMMITTED)
+    begin = first(levels[1], OffsetSpec.latest())
+    with Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "z"}) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        later = 4_000_000_000_000
+        producer.produce("t", b"v", partition=0, timestamp=later)
+        producer.flush(PATIENCE_S)
+        assert [first(level, OffsetSpec.for_timestamp(later)) for level in levels] == [begin, -1]
+        assert [first(level, OffsetSpec.max_timestamp()) for level in levels] == [begin, -1]
+        producer.commit_transaction(PATIENCE_S)
+    assert [first(level, OffsetSpec.for_timestamp(later)) for level in levels] == [begin, begin]
+
+
 def test_a_transaction_is_ended_as_by_the_coordinator_that_ended_the_one_before(
     broker: EmbeddedBroker, admin: AdminClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,3 +90,12 @@ def test_an_election_needs_a_kind_and_partitions_with_numbers(
 ) -> None:
     with pytest.raises(error):
         admin.elect_leaders(*given)
+
+
+def test_the_partition_behind_the_last_is_not_there(admin: AdminClient) -> None:
+    behind = TopicPartition("t", 2)
+    (told,) = admin.elect_leaders(ElectionType.PREFERRED, [behind]).result(PATIENCE_S).values()
+    assert told == KafkaError.UNKNOWN_TOPIC_OR_PART
+    with pytest.raises(KafkaException) as refused:
+        admin.alter_partition_reassignments({behind: [1]})[behind].result(PATIENCE_S)
+    assert refused.value.error == KafkaError.UNKNOWN_TOPIC_OR_PART
