@@ -7,7 +7,7 @@ from headrace.records import GZIP, NONE
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.admin.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from tests.support.conversations_records import keyed
-from tests.support.raw_client import RawClient, batch_of
+from tests.support.raw_client import RawClient, batch_of, produce_request
 
 
 def make_topic(client: RawClient, replicas: int = 1, **configs: str) -> None:
@@ -56,6 +56,9 @@ def test_acks_all_asks_for_as_many_replicas_as_a_topic_sets(replicas: int, neede
         for node in down:
             broker.stop_node(node)
         assert client.produce("t", 0, batch_of([b"value"])).error_code == code
+        request = produce_request("t", 0, batch_of([b"value"]))
+        request.acks = 1  # asks for the leader alone
+        assert client.call(request, 9).responses[0].partition_responses[0].error_code == 0
         for node in down:
             broker.start_node(node)
         assert client.produce("t", 0, batch_of([b"value"])).error_code == 0
