@@ -46,6 +46,25 @@ def test_a_share_group_from_its_first_member_to_its_end() -> None:
             assert admin.list_share_groups().result(PATIENCE_S) == []
 
 
+def test_offsets_are_moved_within_the_log_and_forgotten_for_one_topic() -> None:
+    with EmbeddedBroker(topics={"t": 1, "u": 1}) as broker:
+        servers = {"bootstrap.servers": broker.bootstrap_servers}
+        with Producer(servers) as producer:
+            for number in range(5):
+                producer.produce("t", str(number).encode())
+        u0 = TopicPartition("u", 0)
+        with AdminClient(servers) as admin:
+            def begins() -> list[int]:
+                found = admin.list_share_group_offsets("g", [T0, u0]).result(PATIENCE_S)
+                return [each.start_offset for each in (found[T0], found[u0]) if isinstance(each, SharePartitionOffset)]
+
+            moved = admin.alter_share_group_offsets("g", {T0: 99, u0: 0, TopicPartition("t", 1): 0})
+            assert [future.exception(PATIENCE_S) is None for future in moved.values()] == [True, True, False]
+            assert begins() == [5, 0]
+            admin.delete_share_group_offsets("g", ["u"])["u"].result(PATIENCE_S)
+            assert begins() == [5, -1]
+
+
 def test_a_broker_that_does_not_list_its_groups_is_an_error() -> None:
     with EmbeddedBroker() as broker, AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
         broker.add_fault(Fault(action=Action.ERROR, request=ListGroupsRequest,
