@@ -174,6 +174,17 @@ def test_a_connection_that_is_lost_gives_what_its_sessions_held_to_others(bench:
     assert bench.ask(1, "a").error_code == K.SHARE_SESSION_NOT_FOUND
 
 
+@pytest.mark.parametrize(("first", "last", "kind"), [(1, 0, ACCEPT), (2, 0, ACCEPT), (0, 0, 9), (-2, -1, ACCEPT)])
+def test_words_that_make_no_sense_are_refused_and_change_nothing(
+    bench: Bench, first: int, last: int, kind: int
+) -> None:
+    bench.join("a")
+    bench.write(3)
+    assert bench.take(0) == [(0, 2, 1)]
+    assert bench.say(1, first, last, kind) == K.INVALID_REQUEST
+    assert bench.say(2, 0, 2) == 0
+
+
 def test_a_node_has_so_many_sessions_and_no_more() -> None:
     bench = Bench(share_max_sessions=1)
     bench.join("a", "b")
