@@ -291,6 +291,15 @@ def test_old_rules_want_the_group_added_first(client: Transactional) -> None:
     assert client.offset("g") == (5, 0)
 
 
+@pytest.mark.parametrize(("group", "partition"), [
+    ("g", 3), ("polygenelubricants", 0), ("consumers", 33), ("gruppe-ü", 22), ("\U0001f600", 49)])
+def test_a_transaction_with_offsets_shows_where_kafka_keeps_them(
+    client: Transactional, group: str, partition: int
+) -> None:
+    assert client.add_group(group) == 0
+    assert [(each.topic, each.partitions) for each in client.state().topics] == [("__consumer_offsets", [partition])]
+
+
 def test_members_that_were_replaced_commit_nothing(client: Transactional) -> None:
     assert client.commit_offset("g", 5, member="nobody", generation=3) == KafkaError.ILLEGAL_GENERATION
 
