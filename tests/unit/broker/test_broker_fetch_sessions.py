@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from headrace.errors import KafkaError
+from headrace.records import scan
 from headrace.testing import EmbeddedBroker
 from headrace.wire.frame import decode_response
 from headrace.wire.messages.admin.topics import (
@@ -12,7 +13,7 @@ from headrace.wire.messages.admin.topics import (
     DeleteTopicState,
 )
 from headrace.wire.messages.consumer.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from tests.support.raw_client import RawClient
+from tests.support.raw_client import RawClient, batch_of
 
 _LATEST = 16
 
@@ -73,3 +74,19 @@ def test_a_fetch_that_waits_learns_that_its_topic_is_gone() -> None:
         _delete(client, "t")
         _, reply = decode_response(FetchRequest, _LATEST, waiting.read_frame())
         assert _errors(reply) == [KafkaError.UNKNOWN_TOPIC_OR_PART]
+
+
+def test_a_session_gives_what_is_left_of_a_log_that_has_not_grown() -> None:
+    with EmbeddedBroker() as broker, RawClient(broker) as client:
+        topic_id = _made(client, "t")
+        for value in b"a", b"b", b"c":
+            assert client.produce("t", 0, batch_of([value])).error_code == 0
+        session, found = 0, []
+        for offset in range(4):
+            request = _fetch(topic_id, [0], session, offset)
+            request.topics[0].partitions[0].fetch_offset, request.max_bytes = offset, 1
+            reply = client.call(request, _LATEST)
+            session = reply.session_id
+            found.append([len(scan(bytes(part.records or b""))) for topic in reply.responses
+                          for part in topic.partitions])
+        assert found == [[1], [1], [1], []]
