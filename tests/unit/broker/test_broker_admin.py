@@ -67,6 +67,8 @@ def test_topics_are_made_described_and_deleted(admin: AdminClient, three_nodes: 
     (NewTopic("t", 1, config={"min.compaction.lag.ms": "50", "max.compaction.lag.ms": "5"}),
      ConfluentError.INVALID_CONFIG),
     (NewTopic("t", 2, replica_assignment=[[1], [9]]), ConfluentError.INVALID_REPLICA_ASSIGNMENT),
+    (NewTopic("t", 2, replica_assignment=[[1], [1, 2]]), ConfluentError.INVALID_REPLICA_ASSIGNMENT),
+    (NewTopic("t", 1, replica_assignment=[[1, 1]]), ConfluentError.INVALID_REPLICA_ASSIGNMENT),
 ])
 def test_what_is_not_allowed_is_refused(admin: AdminClient, three_nodes: EmbeddedBroker, topic: NewTopic,
                                         code: int) -> None:

@@ -42,6 +42,22 @@ def test_credentials_and_quotas_outlive_the_broker(tmp_path: Path) -> None:
         assert a.describe_user_scram_credentials().result() == {}
 
 
+def test_quotas_are_found_by_name_by_default_and_by_kind(broker: EmbeddedBroker) -> None:
+    alice, both, nobody = QuotaEntity("alice"), QuotaEntity("alice", "c"), QuotaEntity("")
+    rates = dict(zip((alice, both, nobody), (1.0, 2.0, 3.0), strict=True))
+    with AdminClient({"bootstrap.servers": broker.bootstrap_servers}) as admin:
+        for future in admin.alter_client_quotas({one: {"producer_byte_rate": rates[one]} for one in rates}).values():
+            future.result(10)
+        for wanted, found in (
+            (QuotaFilter(), {alice, both, nobody}), (QuotaFilter(QuotaFilter.ANY), {alice, both, nobody}),
+            (QuotaFilter(QuotaFilter.ANY, strict=True), {alice, nobody}), (QuotaFilter("alice"), {alice, both}),
+            (QuotaFilter("alice", strict=True), {alice}), (QuotaFilter(""), {nobody}),
+            (QuotaFilter(client_id=QuotaFilter.ANY), {both}), (QuotaFilter("bob"), set()),
+        ):
+            told = admin.describe_client_quotas(wanted).result(10)
+            assert told == {one: {"producer_byte_rate": rates[one]} for one in found}, wanted
+
+
 def test_librdkafka_makes_shows_and_deletes_credentials(broker: EmbeddedBroker) -> None:
     admin = theirs.AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     info = theirs.ScramCredentialInfo(theirs.ScramMechanism.SCRAM_SHA_512, 8192)
