@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from headrace.broker.coordinators.committed_offsets import OffsetStore
+from headrace.broker.storage.journal import Journal
 from headrace.records import Cursor
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.admin.topics import (
@@ -181,3 +182,16 @@ def test_a_request_that_deletes_many_topics_looks_through_what_groups_committed_
 def test_two_brokers_do_not_share_a_directory(tmp_path: Path) -> None:
     with EmbeddedBroker(data_dir=tmp_path), pytest.raises(OSError, match="in use by another broker"):
         EmbeddedBroker(data_dir=tmp_path)
+
+
+def test_a_journal_that_is_closed_twice_closes_no_other_file_and_keeps_nothing_more(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    journal = Journal(path, lambda: [1])
+    journal.begin()
+    journal.append([2])
+    input_of_the_process = os.fstat(0)
+    for _ in range(2):
+        journal.close()
+    assert os.fstat(0) == input_of_the_process
+    journal.append([3])
+    assert list(Journal(path, list).read()) == [1, 2]
