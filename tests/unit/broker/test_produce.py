@@ -1,8 +1,10 @@
 """What a topic's settings refuse, as in Kafka: `conversations_records` has the same words with Kafka itself."""
 
+import time
+
 import pytest
 
-from headrace import KafkaError, Message, Producer
+from headrace import Consumer, KafkaError, Message, Producer, TopicPartition
 from headrace.records import GZIP, NONE
 from headrace.testing import EmbeddedBroker
 from headrace.wire.messages.admin.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -62,3 +64,30 @@ def test_acks_all_asks_for_as_many_replicas_as_a_topic_sets(replicas: int, neede
         for node in down:
             broker.start_node(node)
         assert client.produce("t", 0, batch_of([b"value"])).error_code == 0
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP])
+def test_records_have_the_brokers_time_where_a_topic_sets_it(codec: int) -> None:
+    with EmbeddedBroker(topics={"u": 1}) as broker, RawClient(broker) as client:
+        make_topic(client, message_timestamp_type="LogAppendTime")
+        told = []
+        for topic in "tu":
+            before = time.time_ns() // 1_000_000
+            stored = client.produce(topic, 0, batch_of([b"a", b"b"], codec=codec, timestamp_ms=5))
+            assert stored.error_code == 0
+            told.append(stored.log_append_time_ms)
+        assert before - 10_000 <= told[0] <= before
+        assert told[1] == -1
+        with Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g"}) as consumer:
+            consumer.assign([TopicPartition("t", 0, 0), TopicPartition("u", 0, 0)])
+            found = {(message.topic(), message.timestamp()) for message in consumer.consume(4, 20)}
+        assert found == {("t", (2, told[0])), ("u", (1, 5))}
+
+
+def test_a_producers_batch_without_an_epoch_or_a_sequence_number_is_refused(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    with RawClient(broker) as client:
+        for epoch, sequence in ((-1, 0), (0, -1), (-1, -1)):
+            refused = client.produce("t", 0, batch_of([b"a"], 7, epoch, sequence))
+            assert refused.error_code == KafkaError.INVALID_RECORD
+        assert client.produce("t", 0, batch_of([b"a"], 7, 0, 0)).error_code == 0

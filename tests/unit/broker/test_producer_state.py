@@ -106,3 +106,15 @@ def test_readers_stop_before_the_oldest_open_transaction_and_leave_out_what_was_
     assert list(states.aborted(13, 20)) == list(states.aborted(0, 10)) == []
     states.forget_aborted(13)
     assert list(states.aborted(0, 20)) == []
+
+
+def test_a_transaction_has_ended_until_the_next_of_its_epoch_begins() -> None:
+    states = ProducerStates()
+    told = []
+    stored(states, batch(0, transactional=True))
+    told.append(states.has_ended(7, 0))
+    states.end(Marker(7, 0, True, 0), 101, 0)
+    told += [states.has_ended(7, 0), states.has_ended(7, 1), states.has_ended(8, 0)]
+    stored(states, batch(1, transactional=True))
+    told.append(states.has_ended(7, 0))
+    assert told == [False, True, False, False, False]
