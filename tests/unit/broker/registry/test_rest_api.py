@@ -172,6 +172,22 @@ def test_a_permanently_deleted_subject_is_gone(ask: Ask) -> None:
     assert registered(ask, "s", INT) == [3]
 
 
+def test_a_softly_deleted_version_is_hidden_beside_those_that_are_not_and_read_by_what_refers_to_it(ask: Ask) -> None:
+    registered(ask, "s", RECORD, WIDER)
+    using = {"schema": '{"type":"record","name":"U","fields":[{"name":"r","type":"R"}]}',
+             "references": [{"name": "R", "subject": "s", "version": 1}]}
+    registered(ask, "u", using)
+    assert code(ask("DELETE", "/subjects/s/versions/1")) == 42206
+    assert ask("DELETE", "/subjects/u") == (200, [1])
+    assert ask("DELETE", "/subjects/s/versions/1") == (200, 1)
+    assert code(ask("GET", "/subjects/s/versions/1")) == 40402
+    assert ask("GET", "/subjects/s/versions/1?deleted=true")[1]["version"] == 1
+    assert ask("GET", "/subjects/s/versions/latest")[1]["version"] == 2
+    assert code(ask("POST", "/subjects/u/versions", using)) == 42201
+    resolved = ask("GET", "/subjects/u/versions/1?deleted=true&format=resolved")
+    assert (resolved[0], '"name":"R"' in resolved[1]["schema"]) == (200, True), resolved
+
+
 def test_versions_are_deleted_one_by_one(ask: Ask) -> None:
     registered(ask, "s", INT, LONG)
     assert ask("DELETE", "/subjects/s/versions/latest") == (200, 2)
