@@ -285,3 +285,13 @@ def test_neighbours_in_one_state_are_one_run() -> None:
 def test_what_is_done_leads_nowhere() -> None:
     ways = [way for way in SHARED_RECORD_TRANSITIONS if way[0].name in ("ACKNOWLEDGED", "ARCHIVED")]
     assert ways == []
+
+
+def test_a_group_is_at_so_many_records_and_not_more() -> None:
+    bench = Bench(batches=3, records=6)
+    assert bench.take(most=4, strict=True) == [(0, 3, 1)]
+    assert bench.take("b", strict=True) == [(4, 5, 1)]
+    assert bench.take("c", strict=True) == [(6, 7, 1)], "of a batch that it is at it is at all"
+    assert bench.take("d", strict=True) == []
+    bench.say((0, 3, ACCEPT))
+    assert bench.take("d", strict=True) == [(8, 9, 1)]
