@@ -188,6 +188,15 @@ def test_a_softly_deleted_version_is_hidden_beside_those_that_are_not_and_read_b
     assert (resolved[0], '"name":"R"' in resolved[1]["schema"]) == (200, True), resolved
 
 
+def test_an_id_that_the_context_does_not_know_is_that_of_the_subject_elsewhere(ask: Ask) -> None:
+    registered(ask, ":.c:s", INT)
+    registered(ask, ":.d:t", LONG)
+    found = [ask("GET", f"/schemas/ids/1?subject={subject}")[1]["schema"] for subject in ("s", "t", ":.c:x", ":.d:")]
+    assert found == ['"int"', '"long"', '"int"', '"long"']
+    for subject in ("u", ":.e:", ""):
+        assert code(ask("GET", f"/schemas/ids/1?subject={subject}")) == 40403
+
+
 def test_versions_are_deleted_one_by_one(ask: Ask) -> None:
     registered(ask, "s", INT, LONG)
     assert ask("DELETE", "/subjects/s/versions/latest") == (200, 2)
