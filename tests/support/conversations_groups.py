@@ -87,6 +87,9 @@ def join_for_the_first_time_and_again(talk: Talk) -> None:
         reply = talk.ask(join(talk, reply.member_id))
     talk.ask(join(talk, reply.member_id))  # a leader's second joining begins a generation
     talk.ask(join(talk, reply.member_id, names=("range", "roundrobin")))
+    talk.ask(join(talk, reply.member_id, names=("sticky",)))  # none that it had, and it is alone
+    talk.ask(join(talk, reply.member_id, names=("sticky", "roundrobin")))
+    talk.ask(join(talk, reply.member_id, names=("range",)))
 
 
 def join_what_cannot_be_joined(talk: Talk) -> None:
