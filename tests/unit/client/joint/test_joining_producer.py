@@ -12,7 +12,7 @@ from headrace.testing import EmbeddedBroker
 
 @pytest.fixture(scope="module", params=[0, 2], ids=["version-1", "version-2"])
 def broker(request):
-    with EmbeddedBroker(topics={"t": 3, "u": 1, "v": 3, "w": 3},
+    with EmbeddedBroker(topics={"t": 3, "u": 1, "v": 3, "w": 3, "x": 1},
                         settings=BrokerSettings(transaction_version=request.param)) as made:
         yield made
 
@@ -74,14 +74,14 @@ def test_a_partition_that_another_has_written_is_refused_before_anything_is_sent
 def test_records_that_still_wait_are_reported_when_the_transaction_is_lost(owner, producer, conf):
     begun, _ = owner.begin("waiting")
     producer.join(begun)
-    producer.produce("u", b"first", partition=0)
+    producer.produce("x", b"first", partition=0)
     assert producer.flush(10) == 0
     told = []
     with JoiningProducer({**conf, "linger.ms": 60_000, "batch.size": 1000}) as other:
         other.join(begun)
         other.produce("t", b"waits", partition=2, on_delivery=lambda error, message: told.append(error))
         for _ in range(2):  # the second fills a batch, which is sent at once
-            other.produce("u", bytes(600), partition=0, on_delivery=lambda error, message: told.append(error))
+            other.produce("x", bytes(600), partition=0, on_delivery=lambda error, message: told.append(error))
         end = time.monotonic() + 20
         while len(told) < 3 and time.monotonic() < end:
             other.poll(0.1)
