@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from headrace import Consumer, KafkaError, Producer, TopicPartition
 from headrace.broker.cluster import BrokerCluster
+from headrace.client.consumer.consumer_truncation import compare_positions
 from headrace.client.consumer.partition_reader import PartitionReader
 from headrace.errors import KafkaException
+from headrace.machines.consumer.truncation import LogTruncated
 from headrace.testing import EmbeddedBroker
 
 KEPT, LOST, NEW = 6, 4, 7
@@ -130,3 +133,12 @@ def test_a_leader_that_has_everything_is_read_on_without_a_word(broker: Embedded
             assert read(consumer, NEW) == named("new", NEW)
         consumer.poll(0)
     assert KafkaError._LOG_TRUNCATION not in told
+
+
+def test_new_leaders_are_asked_by_one_machine_however_often_positions_are_in_doubt() -> None:
+    added: list[object] = []
+    core: Any = SimpleNamespace(driver=SimpleNamespace(listeners={}, add=added.append), metadata=None, retries=None)
+    subscription: Any = SimpleNamespace()
+    for _ in range(2):
+        compare_positions(core, subscription, 1.0, lambda truncated: None)
+    assert (len(added), list(core.driver.listeners)) == (1, [LogTruncated])

@@ -197,6 +197,16 @@ def test_a_topic_that_was_deleted_meanwhile_is_unknown_and_not_late(
     assert gone.value.error == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
+def test_a_reader_is_confirmed_when_a_broker_answers(
+    kept: KeptReaders, conf: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = kept.take(conf)
+    assert kept.confirm(reader) is True
+    monkeypatch.setattr(type(reader), "confirm", lambda self: False)
+    assert kept.confirm(reader) is False
+    kept.give_back(reader)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_that_is_forked_makes_its_own(kept: KeptReaders, conf: dict[str, Any]) -> None:

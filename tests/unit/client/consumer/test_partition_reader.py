@@ -88,3 +88,10 @@ def test_an_unknown_topic_is_named(broker: EmbeddedBroker) -> None:
     with PartitionReader({"bootstrap.servers": broker.bootstrap_servers}, "nowhere", 0, 0, 1,
                          timeout_s=2.0) as source, pytest.raises(KafkaException, match="nowhere"):
         list(source)
+
+
+def test_it_is_closed_behind_its_block_and_again_without_harm(broker: EmbeddedBroker) -> None:
+    with reader(broker, 0, 1) as source:
+        assert not source._reader.closed
+    assert source._reader.closed
+    source.close()
