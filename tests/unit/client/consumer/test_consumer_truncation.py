@@ -137,7 +137,8 @@ def test_a_leader_that_has_everything_is_read_on_without_a_word(broker: Embedded
 
 def test_new_leaders_are_asked_by_one_machine_however_often_positions_are_in_doubt() -> None:
     added: list[object] = []
-    core: Any = SimpleNamespace(driver=SimpleNamespace(listeners={}, add=added.append), metadata=None, retries=None)
+    core: Any = SimpleNamespace(driver=SimpleNamespace(listeners={}, add=added.append), metadata=None,
+                                retries=SimpleNamespace(wait_s=lambda attempt: 0.1))
     subscription: Any = SimpleNamespace()
     for _ in range(2):
         compare_positions(core, subscription, 1.0, lambda truncated: None)
