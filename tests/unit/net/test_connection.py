@@ -111,6 +111,17 @@ class Bench:
     def asked(self) -> list[str]:
         return [frame.request.member_id for frame in self.broker.seen if isinstance(frame.request, HeartbeatRequest)]
 
+    def fill_with_each_write(self) -> None:
+        """Let the kernel take each write, and be full behind it."""
+        transport = self.broker.transports[-1]
+        write = transport.write
+
+        def full(data: Any) -> None:
+            write(data)
+            self.connection.pause_writing()
+
+        transport.write = full  # type: ignore[method-assign]
+
 
 async def refuse(protocol: object, node: object) -> None:
     raise ConnectionRefusedError
@@ -229,14 +240,7 @@ def test_while_the_kernel_has_no_room_requests_wait_and_then_go_out_in_order() -
 def test_where_the_kernel_is_full_again_at_once_the_rest_goes_on_waiting() -> None:
     async def run() -> None:
         bench = await Bench().opened()
-        transport = bench.broker.transports[-1]
-        write = transport.write
-
-        def full(data: Any) -> None:
-            write(data)
-            bench.connection.pause_writing()
-
-        transport.write = full  # type: ignore[method-assign]
+        bench.fill_with_each_write()
         bench.connection.pause_writing()
         for name in "abc":
             bench.submit(name)
@@ -269,14 +273,7 @@ def test_a_request_without_reply_that_the_kernel_has_no_room_for_is_not_done_yet
     async def run() -> None:
         bench = await Bench().opened()
         bench.broker.on(HeartbeatRequest, SILENCE)
-        transport = bench.broker.transports[-1]
-        write = transport.write
-
-        def full(data: Any) -> None:
-            write(data)
-            bench.connection.pause_writing()
-
-        transport.write = full  # type: ignore[method-assign]
+        bench.fill_with_each_write()
         bench.submit(expects_reply=False)
         assert bench.owner.told == []
         assert bench.connection.load == 1

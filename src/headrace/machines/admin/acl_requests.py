@@ -6,7 +6,8 @@ Read next: `client.admin.acl_calls`, which sends them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from copy import copy
+from typing import Any, TypeVar
 
 from headrace.errors import KafkaError
 from headrace.machines.admin.admin_results import failure, raise_failure
@@ -26,6 +27,7 @@ __all__ = [
     "read_found_acls",
 ]
 
+_Wanted = TypeVar("_Wanted", wire.DescribeAclsRequest, wire.DeleteAclsFilter)
 _ALTER = "ALTER on the cluster"
 _PATTERNS_FROM = 1
 """From this version on there are rules whose names are prefixes (KIP-290); before, all are literal."""
@@ -84,22 +86,18 @@ def acls_for_version(request: Request, version: int) -> Request:
     """What asks for rules of any pattern asks for literal ones before Kafka 2.0, which had no others; as in Java."""
     if version >= _PATTERNS_FROM:
         return request
-    if isinstance(request, wire.DescribeAclsRequest):
-        if request.pattern_type_filter != _ANY:
-            return request
-        return wire.DescribeAclsRequest(
-            resource_type_filter=request.resource_type_filter, resource_name_filter=request.resource_name_filter,
-            pattern_type_filter=_LITERAL, principal_filter=request.principal_filter, host_filter=request.host_filter,
-            operation=request.operation, permission_type=request.permission_type)
-    assert isinstance(request, wire.DeleteAclsRequest)
-    return wire.DeleteAclsRequest(filters=[
-        wire.DeleteAclsFilter(
-            resource_type_filter=each.resource_type_filter, resource_name_filter=each.resource_name_filter,
-            pattern_type_filter=_LITERAL if each.pattern_type_filter == _ANY else each.pattern_type_filter,
-            principal_filter=each.principal_filter, host_filter=each.host_filter, operation=each.operation,
-            permission_type=each.permission_type)
-        for each in request.filters
-    ])
+    if isinstance(request, wire.DeleteAclsRequest):
+        return wire.DeleteAclsRequest(filters=[_literal(each) for each in request.filters])
+    assert isinstance(request, wire.DescribeAclsRequest)
+    return _literal(request)
+
+
+def _literal(wanted: _Wanted) -> _Wanted:
+    """The same filter; literal where it takes any pattern."""
+    changed = copy(wanted)
+    if wanted.pattern_type_filter == _ANY:
+        changed.pattern_type_filter = _LITERAL
+    return changed
 
 
 def read_deleted_acls(
